@@ -3,7 +3,24 @@
 //!
 //! Read in this order: [`value`], [`definition`], [`plan`], [`scheduler`], [`journal`],
 //! [`projection`].
+#![deny(missing_docs)]
 
-pub mod value;
+pub mod ids;
+pub mod limits;
+pub mod time;
+
 pub mod path;
+pub mod value;
+
 pub mod condition;
+pub mod failure;
+pub mod payload;
+pub mod retry;
+pub mod template;
+
+pub mod agent;
+pub mod plan;
+
+pub mod journal;
+pub mod projection;
+pub mod scheduler;
