@@ -160,7 +160,9 @@ impl FailureClass {
             FailureClass::BindingError => "Correct the names in the node's inputs.",
             FailureClass::PolicyDenied => "Ask whoever set the rule, or change the workflow.",
             FailureClass::ApprovalAbsent => "Approve or reject it, then run again.",
-            FailureClass::CircuitOpen => "Wait until the target has recovered, or reset the breaker.",
+            FailureClass::CircuitOpen => {
+                "Wait until the target has recovered, or reset the breaker."
+            }
             FailureClass::BudgetExceeded => "Raise the budget, or make the workflow cheaper.",
             FailureClass::UpstreamFailed => "Look at the node that failed first.",
             FailureClass::Lost => "Find out how far the attempt came, then decide what to do.",

@@ -231,9 +231,8 @@ impl Instance {
     /// The instance path as text, with the parts escaped so that different paths never look alike:
     /// `node`, or `container[2]/node`.
     pub fn path(&self) -> String {
-        let escape = |id: &NodeId| {
-            id.as_str().replace('%', "%25").replace('/', "%2F").replace('[', "%5B")
-        };
+        let escape =
+            |id: &NodeId| id.as_str().replace('%', "%25").replace('/', "%2F").replace('[', "%5B");
         let mut path = String::new();
         for step in &self.iteration {
             path.push_str(&format!("{}[{}]/", escape(&step.container), step.round));

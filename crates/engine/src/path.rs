@@ -1,1 +1,2 @@
+//! Paths into values.
 

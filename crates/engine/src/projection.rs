@@ -96,7 +96,10 @@ impl NodeStatus {
     pub fn is_terminal(self) -> bool {
         matches!(
             self,
-            NodeStatus::Completed | NodeStatus::Failed | NodeStatus::Skipped | NodeStatus::Cancelled
+            NodeStatus::Completed
+                | NodeStatus::Failed
+                | NodeStatus::Skipped
+                | NodeStatus::Cancelled
         )
     }
 }

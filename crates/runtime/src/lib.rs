@@ -1,2 +1,3 @@
+//! Cyanotype on this machine: the store, the local driver and the runners.
 
 pub mod runner;

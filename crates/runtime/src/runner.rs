@@ -10,10 +10,6 @@ use engine::scheduler::action::StartAttempt;
 use engine::scheduler::event::Warning;
 use tokio::sync::{mpsc, watch};
 
-
-
-
-
 /// Everything a runner is told about the attempt it performs.
 #[derive(Clone, Debug)]
 pub struct AttemptRequest {
