@@ -78,16 +78,14 @@ pub enum NumberError {
         digits: usize,
     },
     /// A double would overflow.
-    #[error(
-        "the number `{text}` is too large; numbers go up to about 1.8e308, quote it to keep it as text"
-    )]
+    #[error("the number `{text}` is too large; the largest is about 1.8e308, put it in quotes")]
     TooLarge {
         /// The text, shortened if it is long.
         text: String,
     },
     /// A double would become zero.
     #[error(
-        "the number `{text}` is too close to zero; the smallest is about 5e-324, quote it to keep it as text"
+        "the number `{text}` is too close to zero; the smallest is about 5e-324, put it in quotes"
     )]
     TooSmall {
         /// The text, shortened if it is long.
@@ -337,6 +335,11 @@ impl Value {
     /// Appends what [`Value::to_json`] returns.
     pub fn write_json(&self, text: &mut String) {
         writer::write(self, writer::Style::Compact, text);
+    }
+
+    /// Returns what [`Value::to_json`] returns, or its first `chars_max` characters and `…`.
+    pub fn to_json_shortened(&self, chars_max: usize) -> String {
+        writer::shortened(self, chars_max)
     }
 
     /// Returns the JSON text indented by two spaces, lines ending with LF, without a final newline.

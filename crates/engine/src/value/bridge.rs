@@ -125,8 +125,9 @@ mod tests {
     #[test]
     fn types_with_values_inside_keep_every_digit_both_ways() {
         let text = concat!(
-            r#"{"id":18446744073709551615,"share":0.1,"payload":{"n":123456789012345678901234567890,"#,
-            r#""m":1.0},"settings":{"b":1e5,"a":[]},"exact":1.50}"#
+            r#"{"id":18446744073709551615,"share":0.1,"#,
+            r#""payload":{"n":123456789012345678901234567890,"m":1.0},"#,
+            r#""settings":{"b":1e5,"a":[]},"exact":1.50}"#
         );
         let holder: Holder = from_value(value(text)).unwrap();
         assert_eq!(holder.id, u64::MAX);

@@ -124,7 +124,7 @@ impl Number {
 ///
 /// # Errors
 ///
-/// As [`Number::parse`]; also when letters, digits or points follow directly, as in `01` or `1.2.3`.
+/// As [`Number::parse`]; also when letters, digits or points follow directly: `01`, `1.2.3`.
 pub(super) fn scan(bytes: &[u8]) -> Result<usize, NumberError> {
     let refuse = |hint| Err(malformed(word(bytes), hint));
     let digits_at = |at: usize| bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();

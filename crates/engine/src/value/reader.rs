@@ -414,11 +414,13 @@ mod tests {
             (" \n \t", "line 2, column 3: the text is empty; a JSON value is expected"),
             (
                 "{\n  \"a\": [1,\n",
-                "line 3, column 1: the text ends here, but a value is expected; the list from line 2, column 8 is not closed",
+                "line 3, column 1: the text ends here, but a value is expected; the list from \
+                 line 2, column 8 is not closed",
             ),
             (
                 "{\"a\":1",
-                "line 1, column 7: the text ends here, but a comma or `}` is expected; the object from line 1, column 1 is not closed",
+                "line 1, column 7: the text ends here, but a comma or `}` is expected; the \
+                 object from line 1, column 1 is not closed",
             ),
             (
                 "[1}",
@@ -426,7 +428,8 @@ mod tests {
             ),
             (
                 "{\"a\":1]",
-                "line 1, column 7: found `]`, but the object from line 1, column 1 is closed by `}`",
+                "line 1, column 7: found `]`, but the object from line 1, column 1 is closed \
+                 by `}`",
             ),
             ("{} {}", "line 1, column 4: only one JSON value is expected, found `{` after it"),
             (
@@ -445,21 +448,25 @@ mod tests {
             ("{name: 1}", "line 1, column 2: keys stand in double quotes; write \"name\""),
             (
                 "[NaN]",
-                "line 1, column 2: NaN is not a number in JSON; use null, or quote it to keep it as text",
+                "line 1, column 2: NaN is not a number in JSON; use null, or quote it to keep \
+                 it as text",
             ),
             (
                 "[-Infinity]",
-                "line 1, column 2: -Infinity is not a number in JSON; use null, or quote it to keep it as text",
+                "line 1, column 2: -Infinity is not a number in JSON; use null, or quote it to \
+                 keep it as text",
             ),
             ("[True]", "line 1, column 2: `True` is not JSON; write true"),
             ("[None]", "line 1, column 2: `None` is not JSON; write null"),
             (
                 "hello",
-                "line 1, column 1: `hello` is not JSON; put text in double quotes, or write true, false or null",
+                "line 1, column 1: `hello` is not JSON; put text in double quotes, or write \
+                 true, false or null",
             ),
             (
                 "[007]",
-                "line 1, column 2: `007` is not a number; leave out the leading zeros, or quote it to keep it as text",
+                "line 1, column 2: `007` is not a number; leave out the leading zeros, or \
+                 quote it to keep it as text",
             ),
             ("[+1]", "line 1, column 2: `+1` is not a number; leave out the plus sign"),
             (
@@ -468,32 +475,39 @@ mod tests {
             ),
             (
                 "[1.]",
-                "line 1, column 2: `1.` is not a number; write a digit after the point, or leave the point out",
+                "line 1, column 2: `1.` is not a number; write a digit after the point, or \
+                 leave the point out",
             ),
             (
                 "[0x1F]",
-                "line 1, column 2: `0x1F` is not a number; write it in decimal digits only, or quote it to keep it as text",
+                "line 1, column 2: `0x1F` is not a number; write it in decimal digits only, or \
+                 quote it to keep it as text",
             ),
             (
                 "[1e400]",
-                "line 1, column 2: the number `1e400` is too large; numbers go up to about 1.8e308, quote it to keep it as text",
+                "line 1, column 2: the number `1e400` is too large; the largest is about \
+                 1.8e308, put it in quotes",
             ),
             (
                 "[1e-400]",
-                "line 1, column 2: the number `1e-400` is too close to zero; the smallest is about 5e-324, quote it to keep it as text",
+                "line 1, column 2: the number `1e-400` is too close to zero; the smallest is \
+                 about 5e-324, put it in quotes",
             ),
             (
                 "[\"abc",
-                "line 1, column 2: the text that begins here is not closed; a double quote (\") is missing",
+                "line 1, column 2: the text that begins here is not closed; a double quote \
+                 (\") is missing",
             ),
             (
                 "[\"a\nb\"]",
-                "line 1, column 4: a line break inside a text; write \\n for it, or close the text with a double quote (\")",
+                "line 1, column 4: a line break inside a text; write \\n for it, or close the \
+                 text with a double quote (\")",
             ),
             ("[\"a\tb\"]", "line 1, column 4: a tab inside a text; write \\t for it"),
             (
                 "[\"\u{1}\"]",
-                "line 1, column 3: the control character U+0001 inside a text; write \\u0001 for it",
+                "line 1, column 3: the control character U+0001 inside a text; write \\u0001 \
+                 for it",
             ),
             (
                 r#"["C:\temp\x"]"#,
@@ -505,15 +519,15 @@ mod tests {
             ),
             (
                 r#"["\ud800"]"#,
-                r"line 1, column 3: `\ud800` is half of a character; the other half is missing beside it",
+                r"line 1, column 3: `\ud800` is half of a character; the other half is missing",
             ),
             (
                 r#"["é\udc00"]"#,
-                r"line 1, column 4: `\udc00` is half of a character; the other half is missing beside it",
+                r"line 1, column 4: `\udc00` is half of a character; the other half is missing",
             ),
             (
                 r#"["\ud800\u0041"]"#,
-                r"line 1, column 3: `\ud800` is half of a character; the other half is missing beside it",
+                r"line 1, column 3: `\ud800` is half of a character; the other half is missing",
             ),
             (
                 "{\"a\":1,\n \"b\":2,\n \"a\":3}",
@@ -525,15 +539,18 @@ mod tests {
             ),
             (
                 "```json\n{}```",
-                "line 1, column 1: a value is expected, found ```; this looks like a Markdown fence, remove it",
+                "line 1, column 1: a value is expected, found ```; this looks like a Markdown \
+                 fence, remove it",
             ),
             (
                 "[\u{a0}1]",
-                "line 1, column 2: a value is expected, found U+00A0; remove this invisible character",
+                "line 1, column 2: a value is expected, found U+00A0; remove this invisible \
+                 character",
             ),
             (
                 "\u{feff}[x]",
-                "line 1, column 2: `x` is not JSON; put text in double quotes, or write true, false or null",
+                "line 1, column 2: `x` is not JSON; put text in double quotes, or write true, \
+                 false or null",
             ),
         ];
         for (text, message) in table {

@@ -71,7 +71,7 @@ impl fmt::Display for SyntaxErrorKind {
                 write!(f, "`{escape}` is not an escape; write \\\\ for a backslash")
             }
             Kind::LoneSurrogate { escape } => {
-                write!(f, "`{escape}` is half of a character; the other half is missing beside it")
+                write!(f, "`{escape}` is half of a character; the other half is missing")
             }
             Kind::DuplicateKey { key, first_line, first_column } => write!(
                 f,

@@ -12,69 +12,38 @@ pub(super) enum Style {
 
 /// Appends the JSON text of a value.
 pub(super) fn write(value: &Value, style: Style, text: &mut String) {
-    let outermost = begin(value, style, text);
-    finish(outermost, style, text);
+    let mut writer = Writer { style, text, len_max: usize::MAX };
+    let outermost = writer.begin(value);
+    writer.finish(outermost);
 }
 
 /// Appends the JSON text of an object.
 pub(super) fn write_object(object: &Object, style: Style, text: &mut String) {
-    let outermost = begin_object(object, style, text);
-    finish(Some(outermost), style, text);
+    let mut writer = Writer { style, text, len_max: usize::MAX };
+    let outermost = writer.begin_object(object);
+    writer.finish(Some(outermost));
 }
 
-/// Writes what is still missing of a value that was begun.
-fn finish(outermost: Option<Open<'_>>, style: Style, text: &mut String) {
-    let mut open = Vec::from_iter(outermost);
-    while let Some(innermost) = open.last_mut() {
-        let Some((key, value)) = innermost.items.next() else {
-            let wrote_any = innermost.wrote_any;
-            let close = innermost.close;
-            open.pop();
-            if wrote_any {
-                break_line(style, open.len(), text);
-            }
-            text.push(close);
-            continue;
-        };
-        if innermost.wrote_any {
-            text.push(',');
-        }
-        innermost.wrote_any = true;
-        break_line(style, open.len(), text);
-        if let Some(key) = key {
-            write_string(key, text);
-            text.push_str(if style == Style::Pretty { ": " } else { ":" });
-        }
-        open.extend(begin(value, style, text));
+/// Returns the compact text, or its first characters and an ellipsis. Long values cost no more
+/// than short ones.
+pub(super) fn shortened(value: &Value, chars_max: usize) -> String {
+    let mut text = String::new();
+    let len_max = chars_max.saturating_mul(char::MAX.len_utf8());
+    let mut writer = Writer { style: Style::Compact, text: &mut text, len_max };
+    let outermost = writer.begin(value);
+    writer.finish(outermost);
+    if let Some((end, _)) = text.char_indices().nth(chars_max) {
+        text.truncate(end);
+        text.push('…');
     }
+    text
 }
 
-/// Appends a JSON string with its quotes.
-pub(super) fn write_string(string: &str, text: &mut String) {
-    text.push('"');
-    let mut copied = 0;
-    for (at, byte) in string.bytes().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0x08 => "\\b",
-            0x0c => "\\f",
-            0..0x20 => "",
-            _ => continue,
-        };
-        text.push_str(&string[copied..at]);
-        copied = at + 1;
-        if escape.is_empty() {
-            text.push_str(&format!("\\u{byte:04x}"));
-        } else {
-            text.push_str(escape);
-        }
-    }
-    text.push_str(&string[copied..]);
-    text.push('"');
+struct Writer<'t> {
+    style: Style,
+    text: &'t mut String,
+    /// Once the text is longer than this in bytes, what follows does not matter.
+    len_max: usize,
 }
 
 /// A list or an object that is being written.
@@ -100,50 +69,115 @@ impl<'v> Items<'v> {
     }
 }
 
-/// Writes a scalar, or the opening bracket of what still has to be written.
-fn begin<'v>(value: &'v Value, style: Style, text: &mut String) -> Option<Open<'v>> {
-    match value {
-        Value::Null => text.push_str("null"),
-        Value::Bool(true) => text.push_str("true"),
-        Value::Bool(false) => text.push_str("false"),
-        Value::Number(number) => write_number(number, style, text),
-        Value::String(string) => write_string(string, text),
-        Value::Array(items) => {
-            text.push('[');
-            return Some(Open { items: Items::Array(items.iter()), wrote_any: false, close: ']' });
+impl Writer<'_> {
+    /// Writes a scalar, or the opening bracket of what still has to be written.
+    fn begin<'v>(&mut self, value: &'v Value) -> Option<Open<'v>> {
+        match value {
+            Value::Null => self.text.push_str("null"),
+            Value::Bool(true) => self.text.push_str("true"),
+            Value::Bool(false) => self.text.push_str("false"),
+            Value::Number(number) => self.number(number),
+            Value::String(string) => self.string(string),
+            Value::Array(items) => {
+                self.text.push('[');
+                let items = Items::Array(items.iter());
+                return Some(Open { items, wrote_any: false, close: ']' });
+            }
+            Value::Object(object) => return Some(self.begin_object(object)),
         }
-        Value::Object(object) => return Some(begin_object(object, style, text)),
+        None
     }
-    None
-}
 
-fn begin_object<'v>(object: &'v Object, style: Style, text: &mut String) -> Open<'v> {
-    text.push('{');
-    let items = if style == Style::Canonical {
-        let mut sorted: Vec<_> = object.iter().collect();
-        // UTF-8 sorts by code point.
-        sorted.sort_unstable_by_key(|(key, _)| *key);
-        Items::Sorted(sorted.into_iter())
-    } else {
-        Items::Object(object.iter())
-    };
-    Open { items, wrote_any: false, close: '}' }
-}
-
-fn write_number(number: &Number, style: Style, text: &mut String) {
-    match style {
-        Style::Canonical => text.push_str(&number.to_canonical()),
-        Style::Compact | Style::Pretty => text.push_str(number.as_str()),
+    fn begin_object<'v>(&mut self, object: &'v Object) -> Open<'v> {
+        self.text.push('{');
+        let items = if self.style == Style::Canonical {
+            let mut sorted: Vec<_> = object.iter().collect();
+            // UTF-8 sorts by code point.
+            sorted.sort_unstable_by_key(|(key, _)| *key);
+            Items::Sorted(sorted.into_iter())
+        } else {
+            Items::Object(object.iter())
+        };
+        Open { items, wrote_any: false, close: '}' }
     }
-}
 
-fn break_line(style: Style, depth: usize, text: &mut String) {
-    if style != Style::Pretty {
-        return;
+    /// Writes what is still missing of a value that was begun.
+    fn finish(&mut self, outermost: Option<Open<'_>>) {
+        let mut open = Vec::from_iter(outermost);
+        while let Some(innermost) = open.last_mut() {
+            if self.text.len() > self.len_max {
+                return;
+            }
+            let Some((key, value)) = innermost.items.next() else {
+                let Open { wrote_any, close, .. } = *innermost;
+                open.pop();
+                if wrote_any {
+                    self.break_line(open.len());
+                }
+                self.text.push(close);
+                continue;
+            };
+            if innermost.wrote_any {
+                self.text.push(',');
+            }
+            innermost.wrote_any = true;
+            self.break_line(open.len());
+            if let Some(key) = key {
+                self.string(key);
+                self.text.push_str(if self.style == Style::Pretty { ": " } else { ":" });
+            }
+            open.extend(self.begin(value));
+        }
     }
-    text.push('\n');
-    for _ in 0..depth {
-        text.push_str("  ");
+
+    fn number(&mut self, number: &Number) {
+        match self.style {
+            Style::Canonical => self.text.push_str(&number.to_canonical()),
+            Style::Compact | Style::Pretty => self.text.push_str(number.as_str()),
+        }
+    }
+
+    /// Writes a string with its quotes.
+    fn string(&mut self, string: &str) {
+        self.text.push('"');
+        let mut copied = 0;
+        for (at, byte) in string.bytes().enumerate() {
+            let escape = match byte {
+                b'"' => "\\\"",
+                b'\\' => "\\\\",
+                b'\n' => "\\n",
+                b'\r' => "\\r",
+                b'\t' => "\\t",
+                0x08 => "\\b",
+                0x0c => "\\f",
+                0..0x20 => "",
+                // Checked where a character begins, so that none is cut in half.
+                _ if at > self.len_max && string.is_char_boundary(at) => {
+                    self.text.push_str(&string[copied..at]);
+                    return;
+                }
+                _ => continue,
+            };
+            self.text.push_str(&string[copied..at]);
+            copied = at + 1;
+            if escape.is_empty() {
+                self.text.push_str(&format!("\\u{byte:04x}"));
+            } else {
+                self.text.push_str(escape);
+            }
+        }
+        self.text.push_str(&string[copied..]);
+        self.text.push('"');
+    }
+
+    fn break_line(&mut self, depth: usize) {
+        if self.style != Style::Pretty {
+            return;
+        }
+        self.text.push('\n');
+        for _ in 0..depth {
+            self.text.push_str("  ");
+        }
     }
 }
 
@@ -187,6 +221,17 @@ mod tests {
         assert!(text.contains("\\b\\t\\n\\u000b\\f\\r\\u000e"), "{text}");
         assert!(text.ends_with("\\u001f\u{7f}\u{2028}/\\\"\\\\\""), "{text}");
         assert_eq!(value(&text).as_str(), Some(string.as_str()));
+    }
+
+    #[test]
+    fn shortened_text_ends_with_an_ellipsis_only_if_something_is_missing() {
+        let whole = value(r#"{"a":[1,"≤≤≤"]}"#);
+        assert_eq!(shortened(&whole, 15), r#"{"a":[1,"≤≤≤"]}"#);
+        assert_eq!(shortened(&whole, 14), r#"{"a":[1,"≤≤≤"]…"#);
+        assert_eq!(shortened(&whole, 10), r#"{"a":[1,"≤…"#);
+        assert_eq!(shortened(&Value::from("😀\n".repeat(1_000)), 4), r#""😀\n…"#);
+        let many: Value = (0..1_000u32).map(Value::from).collect();
+        assert_eq!(shortened(&many, 6), "[0,1,2…");
     }
 
     #[test]
