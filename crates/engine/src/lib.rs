@@ -19,6 +19,7 @@ pub mod retry;
 pub mod template;
 
 pub mod agent;
+pub mod definition;
 pub mod plan;
 
 pub mod journal;
