@@ -186,7 +186,7 @@ pub enum FileError {
         missing: String,
     },
     /// It is a workflow, with mistakes that cannot be kept.
-    #[error("{}", list(.problems))]
+    #[error("{}", Problem::list(.problems))]
     Refused {
         /// All of them.
         problems: Vec<Problem>,
@@ -386,12 +386,14 @@ fn unknown<'a>(extra: &'a Object, known: &[&str]) -> Vec<&'a str> {
 /// The most problems that one message repeats.
 const SHOWN_MAX: usize = 20;
 
-fn list(problems: &[Problem]) -> String {
-    let mut lines: Vec<String> = problems.iter().take(SHOWN_MAX).map(Problem::to_string).collect();
-    if problems.len() > SHOWN_MAX {
-        lines.push(format!("and {} more", problems.len() - SHOWN_MAX));
+impl Problem {
+    /// Returns one line for each, without repeating very many.
+    pub fn list(problems: &[Problem]) -> String {
+        let shown = problems.iter().take(SHOWN_MAX).map(Problem::to_string);
+        let more = problems.len().saturating_sub(SHOWN_MAX);
+        let rest = (more > 0).then(|| format!("and {more} more"));
+        shown.chain(rest).collect::<Vec<_>>().join("\n")
     }
-    lines.join("\n")
 }
 
 impl fmt::Display for Problem {
