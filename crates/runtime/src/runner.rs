@@ -10,6 +10,12 @@ use engine::scheduler::action::StartAttempt;
 use engine::scheduler::event::Warning;
 use tokio::sync::{mpsc, watch};
 
+pub mod echo;
+pub mod scripted;
+pub mod settings;
+#[cfg(test)]
+mod testing;
+
 /// Everything a runner is told about the attempt it performs.
 #[derive(Clone, Debug)]
 pub struct AttemptRequest {
