@@ -1,1 +1,3 @@
-fn main() {}
+//! Tests over the whole of Cyanotype, in one binary.
+
+mod tidy;
