@@ -365,7 +365,10 @@ impl FromIterator<Step> for Path {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::value::tests::any_value;
 
     fn value(text: &str) -> Value {
         Value::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -506,6 +509,58 @@ mod tests {
         for (text, canonical) in table {
             assert_eq!(path(text).to_string(), canonical);
             assert_eq!(path(canonical), path(text));
+        }
+    }
+
+    fn any_path() -> impl Strategy<Value = Path> {
+        let key = prop_oneof!["[a-c.\\[\\]\"\\\\ 0$]{0,3}", any::<String>()];
+        let step = prop_oneof![key.prop_map(Step::Key), (0..3usize).prop_map(Step::Index)];
+        prop::collection::vec(step, 0..6).prop_map(Path::from_iter)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        #[test]
+        fn every_path_reads_back_from_its_text(path in any_path()) {
+            prop_assert_eq!(Path::parse(&path.to_string()), Ok(path));
+        }
+
+        #[test]
+        fn any_text_is_a_path_or_is_refused_at_a_place_inside_it(
+            text in prop_oneof!["[a-b.\\[\\]\"\\\\'0\\- é]{0,10}", any::<String>()]
+        ) {
+            match Path::parse(&text) {
+                Ok(path) => prop_assert_eq!(Path::parse(&path.to_string()), Ok(path)),
+                Err(error) => {
+                    prop_assert!((1..=text.chars().count()).contains(&error.column), "{}", error);
+                }
+            }
+        }
+
+        #[test]
+        fn a_path_built_while_descending_resolves_to_where_it_leads(value in any_value()) {
+            let mut pending = vec![(Path::default(), &value)];
+            while let Some((path, inner)) = pending.pop() {
+                prop_assert_eq!(path.resolve(&value), Some(inner));
+                prop_assert_eq!(path.hint_for_missing(&value), None);
+                for (index, item) in inner.as_array().unwrap_or_default().iter().enumerate() {
+                    pending.push((path.join(Step::Index(index)), item));
+                }
+                for (key, value) in inner.as_object().into_iter().flatten() {
+                    pending.push((path.join(Step::Key(key.clone())), value));
+                }
+            }
+        }
+
+        #[test]
+        fn a_hint_names_a_path_that_is_there(path in any_path(), value in any_value()) {
+            if let Some(hint) = path.hint_for_missing(&value) {
+                prop_assert_eq!(path.resolve(&value), None);
+                let meant = hint.strip_prefix("not found, but ").and_then(|h| h.strip_suffix(" is there"));
+                let meant = Path::parse(meant.unwrap()).unwrap();
+                prop_assert!(meant.resolve(&value).is_some(), "{}", hint);
+            }
         }
     }
 }

@@ -234,11 +234,14 @@ pub enum EncodingError {
     },
     /// A byte that is not part of any UTF-8 character.
     #[error(
-        "line {line}: byte {byte:#04x} at offset {offset} is not UTF-8; save the file as UTF-8"
+        "line {line}, column {column}: byte {byte:#04x} at offset {offset} is not UTF-8; save the \
+         file as UTF-8"
     )]
     InvalidUtf8 {
         /// Line, from 1.
         line: usize,
+        /// Column in code points, from 1.
+        column: usize,
         /// The first bad byte.
         byte: u8,
         /// Its offset in bytes, the mark included.
@@ -246,11 +249,14 @@ pub enum EncodingError {
     },
     /// A text marked as UTF-16 that is damaged.
     #[error(
-        "line {line}: the UTF-16 text is damaged at byte offset {offset}; save the file as UTF-8"
+        "line {line}, column {column}: the UTF-16 text is damaged at byte offset {offset}; save \
+         the file as UTF-8"
     )]
     InvalidUtf16 {
         /// Line, from 1.
         line: usize,
+        /// Column in code points, from 1.
+        column: usize,
         /// Offset in bytes, the mark included.
         offset: usize,
     },
@@ -648,5 +654,183 @@ impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for Object {
 impl<K: Into<String>, V: Into<Value>> Extend<(K, V)> for Object {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
         self.0.extend(entries.into_iter().map(|(key, value)| (key.into(), value.into())));
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Number texts of every shape that is accepted.
+    pub(crate) fn number_text() -> impl Strategy<Value = String> {
+        prop_oneof![
+            3 => "-?(0|[1-9][0-9]{0,6})(\\.[0-9]{1,6})?([eE][+-]?[0-9]{1,2})?",
+            1 => "-?[1-9][0-9]{15,60}(\\.[0-9]{1,60})?",
+            1 => any::<u64>().prop_map(|integer| integer.to_string()),
+            1 => any::<f64>()
+                .prop_filter("finite", |double| double.is_finite())
+                .prop_map(|double| format!("{double:?}")),
+        ]
+    }
+
+    /// Values of every kind, a few levels deep.
+    pub(crate) fn any_value() -> impl Strategy<Value = Value> {
+        let text = || prop_oneof!["[a-c.\\[\\]\"\\\\0]{0,3}", any::<String>()];
+        let scalar = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            number_text().prop_map(|text| Number::parse(&text).expect(&text).into()),
+            text().prop_map(Value::from),
+        ];
+        scalar.prop_recursive(5, 40, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::Array),
+                prop::collection::vec((text(), inner), 0..6)
+                    .prop_map(|entries| Value::Object(entries.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// JSON text with pieces taken out, doubled and exchanged.
+    fn damaged_text() -> impl Strategy<Value = String> {
+        let edit =
+            (any::<prop::sample::Index>(), "[\\[\\]{}:,\"'\\\\/0-9eE+.\\-nNtu \n\r\u{feff}é]?");
+        (any_value(), prop::collection::vec(edit, 1..4)).prop_map(|(value, edits)| {
+            let mut characters: Vec<char> = value.to_json_pretty().chars().collect();
+            for (index, put) in edits {
+                let at = index.index(characters.len() + 1);
+                match put.chars().next() {
+                    Some(character) => characters.insert(at, character),
+                    None if at < characters.len() => drop(characters.remove(at)),
+                    None => {}
+                }
+            }
+            characters.into_iter().collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        #[test]
+        fn what_is_written_is_read_back_to_the_byte(value in any_value()) {
+            let compact = value.to_json();
+            let pretty = value.to_json_pretty();
+            let from_compact = Value::parse(&compact).unwrap();
+            let from_pretty = Value::parse(&pretty).unwrap();
+            prop_assert_eq!(&from_compact, &value);
+            prop_assert_eq!(from_compact.to_json(), compact.as_str(), "digits and order are kept");
+            prop_assert_eq!(from_pretty.to_json(), compact.as_str());
+            prop_assert_eq!(from_compact.to_json_pretty(), pretty);
+            prop_assert_eq!(Value::parse(&value.to_canonical()).unwrap(), value);
+        }
+
+        #[test]
+        fn canonical_texts_are_equal_exactly_for_equal_values(
+            left in any_value(), right in any_value()
+        ) {
+            let same = left.to_canonical() == right.to_canonical();
+            prop_assert_eq!(left == right, same);
+            let reversed = reversed(&left);
+            prop_assert_eq!(reversed.to_canonical(), left.to_canonical());
+            prop_assert_eq!(reversed, left);
+        }
+
+        #[test]
+        fn damaged_text_is_read_or_refused_at_a_place_inside_it(text in damaged_text()) {
+            match Value::parse(&text) {
+                Ok(value) => prop_assert_eq!(Value::parse(&value.to_json()).unwrap(), value),
+                Err(error) => {
+                    prop_assert!(text.is_char_boundary(error.offset), "{}", error);
+                    prop_assert!(error.line >= 1 && error.column >= 1, "{}", error);
+                    let n_lines = text.matches(['\n', '\r']).count() + 1;
+                    prop_assert!(error.line <= n_lines, "{}", error);
+                    prop_assert_eq!(
+                        error.kind == SyntaxErrorKind::Empty,
+                        text.trim_start_matches(syntax::MARK).trim().is_empty()
+                    );
+                }
+            }
+        }
+
+        #[test]
+        fn what_the_reader_accepts_serde_json_accepts_too(text in damaged_text()) {
+            let text = text.trim_start_matches(syntax::MARK);
+            let ours = Value::parse(text);
+            let theirs = serde_json::from_str::<serde_json::Value>(text);
+            match (&ours, &theirs) {
+                (Ok(ours), Ok(theirs)) => prop_assert_eq!(with_doubles(&to_serde_json(ours)), with_doubles(theirs)),
+                (Ok(_), Err(error)) => prop_assert!(false, "only serde_json refuses: {}", error),
+                (Err(error), Ok(_)) => {
+                    let is_stricter = matches!(
+                        error.kind,
+                        SyntaxErrorKind::DuplicateKey { .. } | SyntaxErrorKind::Number(_)
+                    );
+                    prop_assert!(is_stricter, "only we refuse: {}", error);
+                }
+                (Err(_), Err(_)) => {}
+            }
+        }
+
+        #[test]
+        fn bytes_of_any_kind_are_decoded_or_refused(bytes in any::<Vec<u8>>()) {
+            if let Ok(text) = decode(&bytes) {
+                let is_marked = text.starts_with(syntax::MARK);
+                prop_assert!(!is_marked || bytes.len() > text.len(), "the mark is dropped");
+            }
+        }
+
+        #[test]
+        fn values_pass_through_serde_unchanged(value in any_value()) {
+            prop_assert_eq!(to_value(&value).unwrap().to_json(), value.to_json());
+            prop_assert_eq!(from_value::<Value>(&value).unwrap().to_json(), value.to_json());
+        }
+
+        #[test]
+        fn doubles_pass_through_serde_unchanged(double in any::<f64>()) {
+            prop_assume!(double.is_finite());
+            let value = to_value(&double).unwrap();
+            let back: f64 = from_value(&value).unwrap();
+            prop_assert_eq!(back.to_bits(), double.to_bits());
+            prop_assert_eq!(value.as_number().unwrap().to_f64().to_bits(), double.to_bits());
+        }
+
+        #[test]
+        fn shortened_text_is_a_beginning_of_the_whole(value in any_value(), chars_max in 0..60usize) {
+            let whole = value.to_json();
+            let short = value.to_json_shortened(chars_max);
+            if whole.chars().count() <= chars_max {
+                prop_assert_eq!(short, whole);
+            } else {
+                let start: String = whole.chars().take(chars_max).collect();
+                prop_assert_eq!(short, start + "…");
+            }
+        }
+    }
+
+    /// The same value with the keys of every object in reverse order.
+    fn reversed(value: &Value) -> Value {
+        match value {
+            Value::Array(items) => items.iter().map(reversed).collect(),
+            Value::Object(object) => {
+                let entries = object.iter().map(|(key, value)| (key.as_str(), reversed(value)));
+                Value::Object(entries.rev().collect())
+            }
+            scalar => scalar.clone(),
+        }
+    }
+
+    /// The same value with every number as a double, however it was held.
+    fn with_doubles(value: &serde_json::Value) -> serde_json::Value {
+        match value {
+            serde_json::Value::Number(number) => number.as_f64().into(),
+            serde_json::Value::Array(items) => items.iter().map(with_doubles).collect(),
+            serde_json::Value::Object(object) => {
+                object.iter().map(|(key, value)| (key.clone(), with_doubles(value))).collect()
+            }
+            scalar => scalar.clone(),
+        }
     }
 }

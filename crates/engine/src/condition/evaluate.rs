@@ -98,9 +98,13 @@ fn hint_for_types(seen: &Value, test: &Test) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::Verdict;
     use super::*;
     use crate::path::Path;
+    use crate::value::Object;
+    use crate::value::tests::any_value;
 
     fn value(text: &str) -> Value {
         Value::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -331,5 +335,83 @@ mod tests {
         let verdict = condition(&text).evaluate(&Value::Null);
         let text = serde_json::to_string(&verdict).unwrap();
         assert_eq!(serde_json::from_str::<Verdict>(&text).unwrap(), verdict);
+    }
+
+    fn any_condition() -> impl Strategy<Value = Condition> {
+        let field = prop_oneof!["", "a", "b", "[ab]\\.[ab]", "a\\[0\\]", "\\[\"a\\.b\"\\]"];
+        let operator = prop::sample::select(Operator::ALL.to_vec());
+        let test = (field, operator, any_value()).prop_map(|(field, operator, value)| {
+            let value = if operator == Operator::Exists { Value::Null } else { value };
+            Condition::Test(Test { field: Path::parse(&field).expect(&field), operator, value })
+        });
+        test.prop_recursive(4, 20, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Condition::All),
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Condition::Any),
+                inner.prop_map(|part| Condition::Not(Box::new(part))),
+            ]
+        })
+    }
+
+    /// The condition as it stands in a file.
+    fn written(condition: &Condition) -> Value {
+        let parts = |parts: &[Condition]| parts.iter().map(written).collect::<Value>();
+        let object: Object = match condition {
+            Condition::All(all) => [("all", parts(all))].into_iter().collect(),
+            Condition::Any(any) => [("any", parts(any))].into_iter().collect(),
+            Condition::Not(part) => [("not", written(part))].into_iter().collect(),
+            Condition::Test(test) => [
+                ("field", Value::from(test.field.to_string())),
+                ("operator", test.operator.as_str().into()),
+                ("value", test.value.clone()),
+            ]
+            .into_iter()
+            .collect(),
+        };
+        object.into()
+    }
+
+    /// Whether the condition is true, decided once more without a trace.
+    fn holds(condition: &Condition, output: &Value) -> bool {
+        match condition {
+            Condition::All(parts) => !parts.iter().any(|part| !holds(part, output)),
+            Condition::Any(parts) => !parts.iter().all(|part| !holds(part, output)),
+            Condition::Not(part) => !holds(part, output),
+            Condition::Test(test) => match (test.field.resolve(output), test.operator) {
+                (seen, Operator::Exists) => seen.is_some_and(|seen| *seen != Value::Null),
+                (seen, Operator::Equals) => seen == Some(&test.value),
+                (seen, Operator::NotEquals) => seen != Some(&test.value),
+                (None, _) => false,
+                (Some(seen), operator) => compare(seen, operator, &test.value).0,
+            },
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        #[test]
+        fn p3_a_condition_always_comes_to_the_same_verdict(
+            condition in any_condition(), output in any_value()
+        ) {
+            let verdict = condition.evaluate(&output);
+            prop_assert_eq!(&condition.clone().evaluate(&output.clone()), &verdict);
+            prop_assert_eq!(verdict.holds, holds(&condition, &output));
+            let again = Condition::parse(&written(&condition)).unwrap();
+            prop_assert_eq!(&again, &condition);
+            let text = serde_json::to_string(&verdict).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Verdict>(&text).unwrap(), verdict);
+            prop_assert!(!condition.to_string().contains('\n'), "a label is one line");
+        }
+
+        #[test]
+        fn any_value_is_a_condition_or_is_refused_with_reasons(value in any_value()) {
+            match Condition::parse(&value) {
+                Ok(condition) => {
+                    condition.evaluate(&value);
+                }
+                Err(errors) => prop_assert!(!errors.is_empty()),
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::EncodingError;
+use super::{EncodingError, syntax};
 
 /// How files begin that a person may have taken for JSON.
 const OTHER_FILES: &[(&[u8], &str)] = &[
@@ -49,10 +49,11 @@ fn other_encoding<T>(encoding: &'static str) -> Result<T, EncodingError> {
 fn decode_utf8(bytes: &[u8]) -> Result<&str, EncodingError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let offset = error.valid_up_to();
-        let before = bytes[..offset].iter().filter(|byte| **byte == b'\n').count();
-        EncodingError::InvalidUtf8 { line: before + 1, byte: bytes[offset], offset }
+        let before = std::str::from_utf8(&bytes[..offset]).expect("valid up to here");
+        let (line, column) = syntax::position(before, offset);
+        EncodingError::InvalidUtf8 { line, column, byte: bytes[offset], offset }
     })?;
-    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+    Ok(text.strip_prefix(syntax::MARK).unwrap_or(text))
 }
 
 /// * `bytes`: what follows the mark.
@@ -72,7 +73,8 @@ fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, Encodi
 }
 
 fn invalid_utf16(before: &str, offset: usize) -> EncodingError {
-    EncodingError::InvalidUtf16 { line: before.matches('\n').count() + 1, offset }
+    let (line, column) = syntax::position(before, before.len());
+    EncodingError::InvalidUtf16 { line, column, offset }
 }
 
 #[cfg(test)]
@@ -109,10 +111,10 @@ mod tests {
     #[test]
     fn the_first_byte_that_is_not_text_is_named() {
         let error = decode(b"{\n\"a\":\"\xff\xfe\"}").unwrap_err();
-        assert_eq!(error, EncodingError::InvalidUtf8 { line: 2, byte: 0xff, offset: 7 });
+        assert_eq!(error, EncodingError::InvalidUtf8 { line: 2, column: 6, byte: 0xff, offset: 7 });
         assert_eq!(
             error.to_string(),
-            "line 2: byte 0xff at offset 7 is not UTF-8; save the file as UTF-8"
+            "line 2, column 6: byte 0xff at offset 7 is not UTF-8; save the file as UTF-8"
         );
         // A character cut off at the end, an overlong form, a surrogate in UTF-8.
         for bytes in [&b"\"\xe2\x89"[..], b"\"\xc0\xaf\"", b"\"\xed\xa0\x80\""] {
@@ -125,8 +127,14 @@ mod tests {
     fn damaged_utf16_is_refused_with_its_offset() {
         let mut odd = utf16("{\n}", u16::to_le_bytes);
         odd.push(b'x');
-        assert_eq!(decode(&odd), Err(EncodingError::InvalidUtf16 { line: 2, offset: 8 }));
+        assert_eq!(
+            decode(&odd),
+            Err(EncodingError::InvalidUtf16 { line: 2, column: 2, offset: 8 })
+        );
         let lone = b"\xfe\xff\0\"\xd8\0\0\"";
-        assert_eq!(decode(lone), Err(EncodingError::InvalidUtf16 { line: 1, offset: 4 }));
+        assert_eq!(
+            decode(lone),
+            Err(EncodingError::InvalidUtf16 { line: 1, column: 2, offset: 4 })
+        );
     }
 }

@@ -386,6 +386,9 @@ impl TryFrom<f64> for Number {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::number_text;
     use super::*;
 
     fn number(text: &str) -> Number {
@@ -522,5 +525,94 @@ mod tests {
         }
         assert!(Number::try_from(f64::NAN).is_err());
         assert!(Number::try_from(f64::INFINITY).is_err());
+    }
+
+    /// A number as digits on a common grid: sign, then digits with `10^-350` as the last place.
+    fn aligned(text: &str) -> (bool, Vec<u8>) {
+        const LAST_PLACE: i64 = 450;
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let negative = mantissa.starts_with('-');
+        let mantissa = mantissa.trim_start_matches('-');
+        let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let n_zeros = LAST_PLACE + exponent.parse::<i64>().unwrap() - fraction.len() as i64;
+        let mut digits = format!("{integer}{fraction}").into_bytes();
+        digits.resize(digits.len() + usize::try_from(n_zeros).unwrap(), b'0');
+        let start = digits.iter().position(|digit| *digit != b'0').unwrap_or(digits.len());
+        let digits = digits.split_off(start);
+        (negative && !digits.is_empty(), digits)
+    }
+
+    fn compare_aligned(left: &str, right: &str) -> Ordering {
+        let ((left_negative, left), (right_negative, right)) = (aligned(left), aligned(right));
+        let by_size = left.len().cmp(&right.len()).then_with(|| left.cmp(&right));
+        match (left_negative, right_negative) {
+            (false, false) => by_size,
+            (true, true) => by_size.reverse(),
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+        }
+    }
+
+    /// The same number written in another way.
+    fn respelled(text: &str, shift: i64) -> String {
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let exponent = exponent.parse::<i64>().unwrap() - shift;
+        let zeros = "0".repeat(usize::try_from(shift).unwrap());
+        // Moving the point to the right makes the exponent smaller.
+        let mut digits = format!("{fraction}{zeros}");
+        let rest = digits.split_off(usize::try_from(shift).unwrap());
+        let (sign, integer) = match integer.strip_prefix('-') {
+            Some(integer) => ("-", integer),
+            None => ("", integer),
+        };
+        let integer = format!("{integer}{digits}");
+        let integer = integer.trim_start_matches('0');
+        let integer = if integer.is_empty() { "0" } else { integer };
+        format!("{sign}{integer}.{rest}0e{exponent}")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_024))]
+
+        #[test]
+        fn order_agrees_with_aligned_digit_strings(left in number_text(), right in number_text()) {
+            prop_assert_eq!(number(&left).cmp(&number(&right)), compare_aligned(&left, &right));
+            let same = number(&left).to_canonical() == number(&right).to_canonical();
+            prop_assert_eq!(number(&left) == number(&right), same);
+        }
+
+        #[test]
+        fn other_spellings_of_a_number_are_equal(text in number_text(), shift in 0..9i64) {
+            let other = respelled(&text, shift);
+            prop_assert_eq!(number(&text), number(&other), "{} and {}", text, other);
+            prop_assert_eq!(number(&text).to_canonical(), number(&other).to_canonical());
+            prop_assert_eq!(number(&text).as_i64(), number(&other).as_i64());
+            prop_assert_eq!(number(&text).is_integer(), number(&other).is_integer());
+            prop_assert_eq!(number(&number(&text).to_canonical()), number(&text));
+        }
+
+        #[test]
+        fn integers_agree_with_those_of_the_machine(left in any::<i64>(), right in any::<u64>()) {
+            prop_assert_eq!(Number::from(left).as_i64(), Some(left));
+            prop_assert_eq!(Number::from(right).as_u64(), Some(right));
+            let order = i128::from(left).cmp(&i128::from(right));
+            prop_assert_eq!(Number::from(left).cmp(&Number::from(right)), order);
+        }
+
+        #[test]
+        fn any_text_is_a_number_or_is_refused(text in "[-+.0-9eE]{0,12}") {
+            let is_json = serde_json::from_str::<serde_json::Number>(&text).is_ok();
+            let is_number = match Number::parse(&text) {
+                Ok(number) => {
+                    prop_assert_eq!(number.as_str(), text.as_str());
+                    true
+                }
+                // serde_json takes what underflows for zero.
+                Err(NumberError::TooSmall { .. }) => is_json,
+                Err(_) => false,
+            };
+            prop_assert_eq!(is_number, is_json, "{}", text);
+        }
     }
 }

@@ -4,9 +4,9 @@ use indexmap::IndexMap;
 use indexmap::map::Entry;
 
 use super::number::{self, shorten};
-use super::{DEPTH_MAX, Number, Object, Opening, SyntaxError, SyntaxErrorKind as Kind, Value};
-
-const MARK: char = '\u{feff}';
+use super::{
+    DEPTH_MAX, Number, Object, Opening, SyntaxError, SyntaxErrorKind as Kind, Value, syntax,
+};
 
 /// Reads a text that holds exactly one value.
 pub(super) fn read(text: &str) -> Result<Value, SyntaxError> {
@@ -27,8 +27,8 @@ struct Reader<'t> {
 
 impl Reader<'_> {
     fn document(&mut self) -> Read<Value> {
-        if self.text.starts_with(MARK) {
-            self.at = MARK.len_utf8();
+        if self.text.starts_with(syntax::MARK) {
+            self.at = syntax::MARK.len_utf8();
         }
         self.skip_space();
         if self.peek().is_none() {
@@ -355,16 +355,9 @@ impl Reader<'_> {
         Err(Box::new(SyntaxError { line, column, offset, kind }))
     }
 
-    /// Line and column from 1. Called once or twice for a text: it looks at everything before.
+    /// Called once or twice for a text: it looks at everything before.
     fn position(&self, offset: usize) -> (usize, usize) {
-        let before = &self.text[..offset];
-        let is_crlf = |at: usize| before[at..].starts_with("\r\n");
-        let ends = before.match_indices(['\n', '\r']).filter(|(at, _)| !is_crlf(*at));
-        let (n_lines, line_start) =
-            ends.fold((0, 0), |(n_lines, _), (at, _)| (n_lines + 1, at + 1));
-        let line = &before[line_start..];
-        let n_marks = usize::from(line_start == 0 && line.starts_with(MARK));
-        (n_lines + 1, line.chars().count() - n_marks + 1)
+        syntax::position(self.text, offset)
     }
 }
 

@@ -4,6 +4,21 @@ use std::fmt;
 
 use super::{DEPTH_MAX, Opening, SyntaxErrorKind};
 
+/// The byte-order mark, which editors do not show.
+pub(super) const MARK: char = '\u{feff}';
+
+/// Returns line and column from 1 as a person sees them: lines end with LF, CRLF or CR, columns
+/// count code points, and a mark at the start counts as nothing.
+pub(super) fn position(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text[..offset];
+    let is_crlf = |at: usize| before[at..].starts_with("\r\n");
+    let ends = before.match_indices(['\n', '\r']).filter(|(at, _)| !is_crlf(*at));
+    let (n_lines, line_start) = ends.fold((0, 0), |(n_lines, _), (at, _)| (n_lines + 1, at + 1));
+    let line = &before[line_start..];
+    let n_marks = usize::from(line_start == 0 && line.starts_with(MARK));
+    (n_lines + 1, line.chars().count() - n_marks + 1)
+}
+
 impl fmt::Display for SyntaxErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use SyntaxErrorKind as Kind;

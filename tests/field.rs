@@ -1,0 +1,4 @@
+//! Cases from the field and from public collections of difficult input.
+
+mod json_test_suite;
+mod naughty_strings;
