@@ -54,9 +54,6 @@ fn tests(length: Length, tally: &mut Tally) -> Step {
 fn json_suite() -> Step {
     const NAME: &str = "json suite";
     let dir = root().join("tests/json_suite");
-    if !dir.join("package-lock.json").exists() {
-        return Step::skipped(NAME, "tests/json_suite has no package-lock.json");
-    }
     if is_installed(&dir) {
         return Step::skipped(NAME, "installed already");
     }
