@@ -1,3 +1,4 @@
 //! Cyanotype on this machine: the store, the local driver and the runners.
 
 pub mod runner;
+pub mod store;

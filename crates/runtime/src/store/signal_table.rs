@@ -1,0 +1,124 @@
+//! Signals: what other processes and people want of an execution, on its way to the owner.
+
+use std::fmt;
+
+use engine::ids::{ExecutionId, OwnerId, Seq};
+use engine::time::Timestamp;
+use rusqlite::{Connection, Row, params};
+use serde_json::value::RawValue;
+
+use crate::store::column::parsed;
+use crate::store::error::StoreError;
+use crate::store::{Store, execution_table};
+
+pub(super) const CREATE: &str = "
+CREATE TABLE signal (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT, -- tells the order, and is never used again
+    execution    INTEGER NOT NULL REFERENCES execution (key) ON DELETE CASCADE,
+    kind         TEXT NOT NULL,
+    body         TEXT NOT NULL,
+    written_ms   INTEGER NOT NULL,
+    consumed_seq INTEGER -- the last record of the decision that acted on it
+) STRICT;
+
+-- For `waiting_for`, several times a second: there are hardly ever any.
+CREATE INDEX signal_waiting ON signal (execution) WHERE consumed_seq IS NULL;
+
+-- For the reference when an execution is removed.
+CREATE INDEX signal_by_execution ON signal (execution);
+";
+
+/// Names one signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SignalId(i64);
+
+impl fmt::Display for SignalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A signal that nobody has acted on yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Names it, for the append that acts on it.
+    pub id: SignalId,
+    /// For whom it is.
+    pub execution: ExecutionId,
+    /// What is wanted; whoever writes and whoever reads agree on the words.
+    pub kind: String,
+    /// What belongs to it, as JSON.
+    pub body: String,
+    /// When it was written.
+    pub written_at: Timestamp,
+}
+
+/// Whether a signal is the execution's and was not acted on.
+pub(super) fn is_waiting(
+    conn: &Connection,
+    execution: i64,
+    signal: SignalId,
+) -> rusqlite::Result<bool> {
+    conn.prepare_cached(
+        "SELECT 1 FROM signal WHERE id = ?1 AND execution = ?2 AND consumed_seq IS NULL",
+    )?
+    .exists([signal.0, execution])
+}
+
+/// Notes that a signal was acted on.
+pub(super) fn consume(conn: &Connection, signal: SignalId, seq: Seq) -> rusqlite::Result<()> {
+    conn.prepare_cached("UPDATE signal SET consumed_seq = ?2 WHERE id = ?1")?
+        .execute([signal.0, seq.0 as i64])?;
+    Ok(())
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Signal> {
+    Ok(Signal {
+        id: SignalId(row.get("id")?),
+        execution: parsed(row, "execution_id")?,
+        kind: row.get("kind")?,
+        body: row.get("body")?,
+        written_at: Timestamp(row.get("written_ms")?),
+    })
+}
+
+fn waiting_for(conn: &Connection, owner: OwnerId) -> rusqlite::Result<Vec<Signal>> {
+    conn.prepare_cached(
+        "SELECT signal.id, execution.id AS execution_id, kind, body, written_ms
+         FROM signal INDEXED BY signal_waiting CROSS JOIN execution
+             ON execution.key = signal.execution
+         WHERE consumed_seq IS NULL AND execution.owner = ?1 ORDER BY signal.id",
+    )?
+    .query_map([owner.to_string()], from_row)?
+    .collect()
+}
+
+impl Store {
+    /// Writes a signal; anybody may. The execution's owner sees it at its next look.
+    pub async fn write_signal(
+        &self,
+        execution: ExecutionId,
+        kind: String,
+        body: Box<RawValue>,
+        at: Timestamp,
+    ) -> Result<SignalId, StoreError> {
+        self.write(move |conn| {
+            let key = execution_table::key(conn, execution)?
+                .ok_or(StoreError::UnknownExecution { execution })?;
+            let id = conn
+                .prepare_cached(
+                    "INSERT INTO signal (execution, kind, body, written_ms)
+                     VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .insert(params![key, kind, body.get(), at.0])?;
+            Ok(SignalId(id))
+        })
+        .await
+    }
+
+    /// The signals for the executions of an owner that nobody has acted on, oldest first.
+    /// Cheap enough to be asked several times a second.
+    pub fn signals_for(&self, owner: OwnerId) -> Result<Vec<Signal>, StoreError> {
+        self.read(|conn| Ok(waiting_for(conn, owner)?))
+    }
+}
