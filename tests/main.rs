@@ -1,4 +1,5 @@
 //! Tests over the whole of Cyanotype, in one binary.
 
+mod blueprints;
 mod field;
 mod tidy;
