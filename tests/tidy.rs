@@ -32,6 +32,22 @@ const MAY_USE: [(&str, &[&str]); 5] = [
     ("acceptance", &["cyanotype-engine", "cyanotype-runtime", "cyanotype-cli"]),
 ];
 
+/// Licences under which a dependency may ship with ours.
+const LICENCES: [&str; 12] = [
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "LLVM-exception",
+    "MIT",
+    "MIT-0",
+    "MPL-2.0",
+    "Unicode-3.0",
+    "Unlicense",
+    "CC0-1.0",
+    "Zlib",
+];
+
 /// One dependency as a crate's manifest names it.
 struct Dependency {
     name: String,
@@ -44,15 +60,29 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ is below the root").into()
 }
 
-/// The direct dependencies of every workspace crate.
-fn dependencies() -> BTreeMap<String, Vec<Dependency>> {
+/// What cargo knows about the workspace, without asking anybody.
+fn metadata(arguments: &[&str]) -> Value {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version", "1", "--locked", "--offline"])
+        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .args(arguments)
         .current_dir(root())
         .output()
         .expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("metadata is JSON");
+    serde_json::from_slice(&output.stdout).expect("metadata is JSON")
+}
+
+/// The platform these tests were built on.
+fn host() -> String {
+    let output = Command::new("rustc").arg("-vV").current_dir(root()).output().expect("rustc runs");
+    let said = String::from_utf8(output.stdout).expect("rustc writes text");
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.expect("rustc names its host").to_string()
+}
+
+/// The direct dependencies of every workspace crate.
+fn dependencies() -> BTreeMap<String, Vec<Dependency>> {
+    let metadata = metadata(&["--no-deps"]);
     elements(&metadata["packages"])
         .map(|package| (text(&package["name"]), elements(&package["dependencies"]).map(dependency)))
         .map(|(name, dependencies)| (name, dependencies.collect()))
@@ -152,6 +182,20 @@ fn crates_know_each_other_in_one_direction_only() {
                 dependency.name
             );
         }
+    }
+}
+
+#[test]
+fn every_dependency_has_a_licence_that_may_ship_with_ours() {
+    // Packages of other platforms were never fetched here, so their licences cannot be seen.
+    let metadata = metadata(&["--filter-platform", &host()]);
+    for package in elements(&metadata["packages"]) {
+        let name = text(&package["name"]);
+        let licence = package["license"].as_str().unwrap_or("");
+        let words = licence.split(['(', ')', '/', ' ']).filter(|word| !word.is_empty());
+        let names: Vec<&str> = words.filter(|word| !["AND", "OR", "WITH"].contains(word)).collect();
+        let known = names.iter().all(|word| LICENCES.contains(word));
+        assert!(known && !names.is_empty(), "{name} has the licence {licence:?}");
     }
 }
 
