@@ -53,7 +53,7 @@ CREATE INDEX execution_by_status ON execution (status, workspace);
 -- For `page` with a workflow.
 CREATE INDEX execution_by_workflow ON execution (workflow);
 
--- For `unsettled_owners`, `unsettled_of`, and the signals of an owner.
+-- For `owner_table::unsettled_of_others` and the heartbeat: there are few.
 CREATE INDEX execution_unsettled ON execution (owner) WHERE NOT is_settled;
 
 -- For the reference when a plan is removed.

@@ -1,13 +1,14 @@
 //! Opening the database: created if absent, checked, brought up to date, and never overwritten.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use engine::time::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use crate::store::lock::{LockError, lock_within};
 use crate::store::schema::{APPLICATION_ID, MigrateError, STEPS, migrate};
 
 /// The database's file name.
@@ -246,23 +247,10 @@ fn quick_check(conn: &Connection, database: &Path, backups: &Path) -> Result<(),
 /// Two processes that start at the same time must not both create the tables.
 fn lock_for_opening(folder: &Path) -> Result<File, OpenError> {
     let path = folder.join(OPEN_LOCK);
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(|error| io_error(&path, error))?;
-    let started = Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::Error(error)) => return Err(io_error(&path, error)),
-            Err(TryLockError::WouldBlock) if started.elapsed() < OPEN_LOCK_PATIENCE => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            Err(TryLockError::WouldBlock) => return Err(OpenError::Busy { path }),
-        }
-    }
+    lock_within(&path, OPEN_LOCK_PATIENCE).map_err(|error| match error {
+        LockError::Busy => OpenError::Busy { path },
+        LockError::Io(error) => io_error(&path, error),
+    })
 }
 
 fn folder_error(folder: &Path, source: io::Error) -> OpenError {

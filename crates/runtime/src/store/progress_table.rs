@@ -219,3 +219,112 @@ impl Store {
         self.read(|conn| Ok(kept(conn, attempt)?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::execution_table::tests::insert_any;
+    use crate::store::fixture::{append, create, execution_id, new_store, started};
+    use crate::store::queue::QUEUED_LINES_MAX;
+    use crate::store::schema::tests::empty_database;
+
+    fn attempt(n: u128) -> AttemptKey {
+        let instance = Instance::top("a".into());
+        AttemptKey { execution: execution_id(n), instance, attempt: 1 }
+    }
+
+    fn batch(n: u128, numbers: std::ops::Range<u64>) -> ProgressBatch {
+        let lines = numbers
+            .map(|n| ProgressLine { stream: ProgressStream::Stderr, text: format!("line {n}") })
+            .collect();
+        ProgressBatch { attempt: attempt(n), at: Timestamp(7), lines }
+    }
+
+    fn write_batches(conn: &Connection, batches: Vec<ProgressBatch>) {
+        let mut progress = Progress::default();
+        progress.batches.extend(batches);
+        write(conn, &progress).unwrap();
+    }
+
+    fn texts(kept: &KeptProgress) -> Vec<&str> {
+        kept.lines.iter().map(|kept| kept.line.text.as_str()).collect()
+    }
+
+    #[test]
+    fn few_lines_are_kept_whole_and_in_order() {
+        let conn = empty_database();
+        insert_any(&conn, 1);
+        write_batches(&conn, vec![batch(1, 1..3), batch(1, 3..4)]);
+        let kept = kept(&conn, &attempt(1)).unwrap();
+        assert_eq!(texts(&kept), ["line 1", "line 2", "line 3"]);
+        assert_eq!(kept.n_dropped, 0);
+        assert_eq!(kept.lines[2].n, 3);
+        assert_eq!(kept.lines[2].line.stream, ProgressStream::Stderr);
+        assert_eq!(kept.lines[2].at, Timestamp(7));
+    }
+
+    #[test]
+    fn of_very_many_lines_the_first_and_the_last_are_kept_however_they_arrive() {
+        for n_per_batch in [1, 999, 4_000, 10_000] {
+            let conn = empty_database();
+            insert_any(&conn, 1);
+            let mut next = 1;
+            while next <= 10_000 {
+                let end = (next + n_per_batch).min(10_001);
+                write_batches(&conn, vec![batch(1, next..end)]);
+                next = end;
+            }
+            let kept = kept(&conn, &attempt(1)).unwrap();
+            let numbers: Vec<u64> = kept.lines.iter().map(|kept| kept.n).collect();
+            let expected: Vec<u64> = (1..=2_000).chain(8_001..=10_000).collect();
+            assert_eq!(numbers, expected, "{n_per_batch} lines at a time");
+            assert_eq!(kept.n_dropped, 6_000);
+            assert_eq!(kept.lines[2_000].line.text, "line 8001");
+        }
+    }
+
+    #[test]
+    fn lines_that_there_was_no_room_for_are_counted() {
+        let conn = empty_database();
+        insert_any(&conn, 1);
+        let mut progress = Progress::default();
+        progress.batches.push_back(batch(1, 1..3));
+        progress.dropped.insert(attempt(1), 40);
+        write(&conn, &progress).unwrap();
+        assert_eq!(kept(&conn, &attempt(1)).unwrap().n_dropped, 40);
+    }
+
+    #[test]
+    fn lines_of_an_execution_that_does_not_exist_are_dropped() {
+        let conn = empty_database();
+        write_batches(&conn, vec![batch(1, 1..3)]);
+        assert_eq!(kept(&conn, &attempt(1)).unwrap(), KeptProgress::default());
+    }
+
+    #[tokio::test]
+    async fn progress_is_written_beside_records_and_by_itself() {
+        let (_folder, store) = new_store();
+        create(&store, started(1)).await;
+        store.append_progress(batch(1, 1..3));
+        store.append(append(1, 1, 1)).await.durable().await.unwrap();
+        store.append_progress(batch(1, 3..5));
+        store.close();
+        let kept = store.progress(&attempt(1)).unwrap();
+        assert_eq!(texts(&kept), ["line 1", "line 2", "line 3", "line 4"]);
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_lines_is_counted_and_delays_no_record() {
+        let (_folder, store) = new_store();
+        create(&store, started(1)).await.durable().await.unwrap();
+        let n_lines = 20 * QUEUED_LINES_MAX as u64;
+        for start in (0..n_lines).step_by(100) {
+            store.append_progress(batch(1, start..start + 100));
+        }
+        store.append(append(1, 1, 1)).await.durable().await.unwrap();
+        store.close();
+        let kept = store.progress(&attempt(1)).unwrap();
+        assert_eq!(kept.lines.len() as u64 + kept.n_dropped, n_lines);
+        assert!(store.stats().lines_dropped > 0, "no reader is that fast");
+    }
+}

@@ -443,16 +443,17 @@ impl Writer {
             weight.bytes += queued.weight.bytes;
         }
         let is_written = outcome.is_ok();
-        for queued in jobs {
-            queued.job.settle(outcome.clone());
-        }
-        self.queue.settled(weight);
+        // First: whoever was told may ask for the statistics.
         self.queue.count(|stats| {
             stats.commits += u64::from(is_written);
             stats.records += if is_written { weight.records as u64 } else { 0 };
             let longest_wait_us = longest_wait.unwrap_or_default().as_micros() as u64;
             stats.longest_wait_us = stats.longest_wait_us.max(longest_wait_us);
         });
+        for queued in jobs {
+            queued.job.settle(outcome.clone());
+        }
+        self.queue.settled(weight);
     }
 }
 
