@@ -18,7 +18,9 @@ use crate::store::queue::{Queue, Stats, Weight};
 use crate::store::reader::Readers;
 use crate::store::writer::{ClosureJob, Session, Writer};
 
+pub mod agent_table;
 pub mod append;
+pub mod consent_table;
 pub mod create;
 pub mod error;
 pub mod execution_table;
@@ -30,6 +32,7 @@ pub mod progress_table;
 pub mod queue;
 pub mod signal_table;
 pub mod ticket;
+pub mod workflow_table;
 
 mod blob_table;
 mod checkpoint;

@@ -25,17 +25,19 @@ CREATE INDEX blob_use_by_blob ON blob_use (blob);
 
 /// Stores a text unless it is there, and gives its key. Whoever calls says what its digest is.
 pub(super) fn put(conn: &Connection, digest: Digest, body: &str) -> rusqlite::Result<i64> {
-    let digest = digest.to_string();
     // Looked up first: binding a text copies it, and most texts are there already.
-    let key = conn
-        .prepare_cached("SELECT key FROM blob WHERE digest = ?1")?
-        .query_row([&digest], |row| row.get(0))
-        .optional()?;
-    if let Some(key) = key {
+    if let Some(key) = key(conn, digest)? {
         return Ok(key);
     }
     conn.prepare_cached("INSERT INTO blob (digest, body) VALUES (?1, ?2)")?
-        .insert(params![digest, body])
+        .insert(params![digest.to_string(), body])
+}
+
+/// The key of a text, if it is stored.
+pub(super) fn key(conn: &Connection, digest: Digest) -> rusqlite::Result<Option<i64>> {
+    conn.prepare_cached("SELECT key FROM blob WHERE digest = ?1")?
+        .query_row([digest.to_string()], |row| row.get(0))
+        .optional()
 }
 
 /// Notes that an execution needs a blob. Noting it again changes nothing.

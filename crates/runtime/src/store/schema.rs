@@ -7,8 +7,8 @@ use engine::time::Timestamp;
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::store::{
-    blob_table, execution_table, node_result_table, owner_table, plan_table, progress_table,
-    record_table, signal_table,
+    agent_table, blob_table, consent_table, execution_table, node_result_table, owner_table,
+    plan_table, progress_table, record_table, signal_table, workflow_table,
 };
 
 /// Marks a database as ours: `Cyan` in ASCII.
@@ -25,6 +25,9 @@ pub(super) const STEPS: &[&[&str]] = &[&[
     owner_table::CREATE,
     signal_table::CREATE,
     progress_table::CREATE,
+    workflow_table::CREATE,
+    agent_table::CREATE,
+    consent_table::CREATE,
 ]];
 
 /// Why a database could not be brought to the newest version.
