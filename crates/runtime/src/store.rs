@@ -45,6 +45,8 @@ mod schema;
 mod writer;
 
 #[cfg(test)]
+mod checkpoint_tests;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod tests;
