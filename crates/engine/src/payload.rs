@@ -60,6 +60,21 @@ impl Payload {
         Payload::new(Value::Null)
     }
 
+    /// An object of payloads, put together from their texts. Keys must be distinct.
+    pub fn object<'a>(fields: impl Iterator<Item = (&'a str, Payload)>) -> Payload {
+        let mut text = String::from("{");
+        for (key, payload) in fields {
+            if text.len() > 1 {
+                text.push(',');
+            }
+            text.push_str(&Value::String(key.to_owned()).to_json());
+            text.push(':');
+            text.push_str(payload.text());
+        }
+        text.push('}');
+        Payload::here(text.into_boxed_str())
+    }
+
     fn here(text: Box<str>) -> Payload {
         Payload(Arc::new(Inner {
             text: Text::Here(text),
@@ -200,6 +215,14 @@ mod tests {
         let back = round_trip(&payload);
         assert_eq!(back.text(), r#"{"id":18446744073709551615,"x":1.0}"#);
         assert_eq!(back.value(), payload.value());
+    }
+
+    #[test]
+    fn an_object_of_payloads_reads_like_one_that_was_parsed() {
+        let parts = [("a\"b", Payload::parse("1.0").unwrap()), ("c", Payload::null())];
+        let object = Payload::object(parts.into_iter());
+        assert_eq!(object.text(), r#"{"a\"b":1.0,"c":null}"#);
+        assert_eq!(Payload::object(std::iter::empty()).text(), "{}");
     }
 
     #[test]

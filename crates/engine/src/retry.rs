@@ -76,7 +76,7 @@ impl RetryPolicy {
                 let doublings = retry.saturating_sub(1);
                 if base == 0 {
                     0
-                } else if doublings >= base.leading_zeros() {
+                } else if doublings > base.leading_zeros() {
                     u64::MAX
                 } else {
                     base << doublings

@@ -64,6 +64,8 @@ pub struct ExecutionStarted {
     pub format: u32,
     /// The plan it runs.
     pub plan: Digest,
+    /// The definition that plan was compiled from, as it was drawn.
+    pub document: Digest,
     /// The agents that the plan names and that existed, each by digest.
     pub agents: Vec<PinnedAgentRef>,
     /// The execution input with schema defaults filled in.
@@ -86,9 +88,6 @@ pub struct ExecutionStarted {
     /// The node instance of the parent that spawned it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawned_by: Option<Instance>,
-    /// Nodes skipped at the start because they are disabled are separate records; these are the
-    /// nodes without predecessors, ready at once, in plan order.
-    pub roots: Vec<NodeId>,
 }
 
 /// An agent an execution uses.

@@ -1,7 +1,7 @@
 //! What may happen to an execution: the only ways to move it.
 
 use crate::failure::Failure;
-use crate::ids::{ExecutionId, Instance, OwnerId, WorkflowId};
+use crate::ids::{Digest, ExecutionId, Instance, OwnerId, WorkflowId};
 use crate::payload::Payload;
 use crate::scheduler::event::{Answer, Trigger, Usage, Warning};
 
@@ -54,6 +54,8 @@ pub enum Input {
 /// What an execution is started with. Plan and agents are those of the `Execution` value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
+    /// The definition that the plan was compiled from, as it was drawn.
+    pub document: Digest,
     /// The execution input, checked against the input schema and with defaults filled in.
     pub input: Payload,
     /// The workflow it runs a version of.
@@ -64,8 +66,19 @@ pub struct Start {
     pub source: Option<String>,
     /// Why it is started.
     pub trigger: Trigger,
-    /// The execution that waits for it, and the node instance there.
-    pub parent: Option<(ExecutionId, ExecutionId, Instance)>,
+    /// Who spawned it, if an execution did.
+    pub parent: Option<Parent>,
+}
+
+/// The execution that spawned another one and waits for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parent {
+    /// The outermost execution of the family.
+    pub root: ExecutionId,
+    /// The execution that waits.
+    pub execution: ExecutionId,
+    /// The node instance there.
+    pub spawned_by: Instance,
 }
 
 /// How an attempt ended.
