@@ -365,10 +365,9 @@ impl Execution {
             Phase::WaitingRetry => {
                 Some(Action::WakeAt { timer: Timer::Retry(instance()), at: cell.due? })
             }
-            Phase::WaitingHuman => Some(Action::AskHuman {
-                instance: instance(),
-                question: Question::LostAttempt,
-            }),
+            Phase::WaitingHuman => {
+                Some(Action::AskHuman { instance: instance(), question: Question::LostAttempt })
+            }
             Phase::Cancelled if self.state.stopping.contains(&idx) => {
                 Some(Action::StopAttempt { instance: instance(), attempt: cell.attempts })
             }

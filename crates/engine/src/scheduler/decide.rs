@@ -4,10 +4,9 @@
 //! it is written, so the rules always look at the state as it will be.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::apply::Fold;
-use super::resolve::{Resolver, effective_output};
+use super::resolve::Resolver;
 use super::rules::Performer;
 use super::state::{Cells, NodeCell, Overlay, Phase};
 use super::{Execution, Rejected};
@@ -17,7 +16,6 @@ use crate::ids::{Instance, NodeId, OwnerId};
 use crate::journal::{FORMAT, Record};
 use crate::payload::Payload;
 use crate::plan::{ERROR_PORT, FailurePolicy, JoinRule, NodeIdx, OUTPUT_PORT, Plan, PlanEdge};
-use crate::projection::ExecutionStatus;
 use crate::retry::{JitterKey, next_attempt_at};
 use crate::scheduler::event::*;
 use crate::scheduler::input::{Input, Report, Start, Timer};
@@ -232,7 +230,9 @@ impl<'a> Decision<'a> {
             Answer::Complete(output) => self.complete(idx, output, Vec::new(), Usage::default()),
             Answer::Fail { message } => {
                 let message = match message.trim() {
-                    "" => format!("attempt {attempt} was lost, and a person decided that it failed"),
+                    "" => {
+                        format!("attempt {attempt} was lost, and a person decided that it failed")
+                    }
                     said => said.to_owned(),
                 };
                 self.fail(idx, Failure::new(FailureClass::Lost, message));
@@ -256,9 +256,11 @@ impl<'a> Decision<'a> {
         }
         self.emit(Event::HostRestarted(HostRestarted { owner, unowned_ms }));
         for idx in self.execution.state.stopping.iter().copied() {
-            self.late_report(idx, self.cells.node(idx).attempts, Report::Lost {
-                message: String::new(),
-            });
+            self.late_report(
+                idx,
+                self.cells.node(idx).attempts,
+                Report::Lost { message: String::new() },
+            );
         }
         for idx in self.plan.node_indices() {
             if self.cells.node(idx).phase == Phase::Running {
@@ -309,8 +311,7 @@ impl<'a> Decision<'a> {
             return false;
         }
         let rules = &self.execution.rules;
-        let fresh =
-            self.fresh.iter().copied().find(|idx| rules[idx.0 as usize].slot().is_none());
+        let fresh = self.fresh.iter().copied().find(|idx| rules[idx.0 as usize].slot().is_none());
         let next = match (fresh, self.cells.first_queued()) {
             (Some(a), Some(b)) => a.min(b),
             (Some(idx), None) | (None, Some(idx)) => idx,
@@ -654,10 +655,7 @@ fn verdict(join: JoinRule, cell: &NodeCell) -> Verdict {
 }
 
 /// Live where there is no condition or it holds.
-fn evaluate(
-    edge: &PlanEdge,
-    emitted: &Value,
-) -> (EdgeState, Option<Box<crate::condition::Trace>>) {
+fn evaluate(edge: &PlanEdge, emitted: &Value) -> (EdgeState, Option<Box<crate::condition::Trace>>) {
     match edge.condition.as_deref().map(|condition: &Condition| condition.evaluate(emitted)) {
         None => (EdgeState::Live, None),
         Some(verdict) if verdict.holds => (EdgeState::Live, Some(Box::new(verdict.trace))),

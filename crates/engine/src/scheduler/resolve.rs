@@ -133,10 +133,7 @@ impl<C: Cells> Resolver<'_, C> {
         let text = |text: String| Value::String(text);
         let workflow: Object = [
             ("name".to_owned(), text(self.plan.name.clone())),
-            (
-                "id".to_owned(),
-                self.started.workflow.map_or(Value::Null, |id| text(id.to_string())),
-            ),
+            ("id".to_owned(), self.started.workflow.map_or(Value::Null, |id| text(id.to_string()))),
         ]
         .into_iter()
         .collect();

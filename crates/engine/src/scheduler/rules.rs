@@ -43,7 +43,10 @@ pub(super) struct NodeRule {
 /// Who performs a node's attempts.
 #[derive(Clone, Debug)]
 pub(super) enum Performer {
-    Agent { agent: Arc<PinnedAgent>, settings: Arc<SettingsRule> },
+    Agent {
+        agent: Arc<PinnedAgent>,
+        settings: Arc<SettingsRule>,
+    },
     /// The execution has no agent of this id.
     Missing(AgentId),
     Transform,
