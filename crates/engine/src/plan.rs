@@ -10,6 +10,8 @@ use crate::retry::RetryPolicy;
 use crate::template::Template;
 use crate::value::{Object, Value};
 
+pub mod compile;
+
 /// The position of a node in [`Plan::nodes`], which is in plan order: topological, ties by
 /// position in the file. Meaningful within one plan only; journals hold [`NodeId`]s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

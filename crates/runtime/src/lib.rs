@@ -1,5 +1,10 @@
-//! Cyanotype on this machine: the store, the local driver and the runners.
+//! Cyanotype on this machine: the store, the local driver, the runners, and the use cases that
+//! windows and the command line offer. No window toolkit below this line.
 
 pub mod atomic_file;
+pub mod app;
+pub mod clock;
+pub mod driver;
 pub mod runner;
+pub mod schema;
 pub mod store;

@@ -1,0 +1,285 @@
+//! Looking at executions, and what a person can do to one.
+
+use std::time::Duration;
+
+use engine::ids::{ExecutionId, Instance, NodeId, Seq};
+use engine::journal::Record;
+use engine::projection::{ExecutionSummary, NodeSummary};
+use engine::scheduler::Rejected;
+use engine::scheduler::event::Answer;
+use engine::scheduler::input::Input;
+use tokio::sync::{broadcast, watch};
+
+use super::App;
+use super::signals::{Signal, SignalKind};
+use crate::driver::AskError;
+use crate::driver::load::{LoadError, Loaded};
+use crate::driver::progress::ProgressNews;
+use crate::driver::publish::{Published, Stalled};
+use crate::store::StoreError;
+use crate::store::execution_table::{ExecutionCursor, ExecutionFilter, ExecutionPage};
+
+/// How often an execution that another process drives is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long an owner gets to act on a signal before the writer stops waiting for it.
+const SIGNAL_SEEN_MAX: Duration = Duration::from_secs(10);
+
+/// Why something was not done to an execution.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecutionError {
+    /// There is no such execution.
+    #[error("Execution not found")]
+    NotFound {
+        /// The id that was asked for.
+        execution: ExecutionId,
+    },
+    /// It makes no sense for it as it is.
+    #[error(transparent)]
+    Rejected(#[from] Rejected),
+    /// Nobody drives it, so it has to be resumed first.
+    #[error("execution {execution} is interrupted: resume it first (`cyanotype resume {execution}`)")]
+    Interrupted {
+        /// Which.
+        execution: ExecutionId,
+    },
+    /// Its owner did not react.
+    #[error("the process that runs execution {execution} did not react; is it busy or stopped?")]
+    OwnerSilent {
+        /// Which.
+        execution: ExecutionId,
+    },
+    /// The store could not be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What is stored does not fit together.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// What follows could not be recorded.
+    #[error("{0}")]
+    NotRecorded(String),
+}
+
+impl App {
+    /// One execution at a glance, with its nodes.
+    pub fn execution(
+        &self,
+        id: ExecutionId,
+    ) -> Result<(ExecutionSummary, Vec<NodeSummary>), ExecutionError> {
+        let row = self.store().execution(id)?;
+        let row = row.ok_or(ExecutionError::NotFound { execution: id })?;
+        Ok((row.summary, self.store().node_results(id)?))
+    }
+
+    /// One execution's whole journal, with its plan and agents.
+    pub fn journal(&self, id: ExecutionId) -> Result<Loaded, ExecutionError> {
+        match crate::driver::load::load(self.store(), id) {
+            Err(LoadError::Store(StoreError::UnknownExecution { execution })) => {
+                Err(ExecutionError::NotFound { execution })
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Executions, newest first, a page at a time.
+    pub fn executions(
+        &self,
+        filter: &ExecutionFilter,
+        after: Option<&ExecutionCursor>,
+    ) -> Result<ExecutionPage, ExecutionError> {
+        Ok(self.store().executions(filter, after)?)
+    }
+
+    /// Follows an execution from the record after `after` on.
+    pub fn watch(&self, id: ExecutionId, after: Seq) -> Watch {
+        Watch {
+            app: self.clone(),
+            id,
+            seen: after,
+            published: self.driver().published(id),
+            progress: self.driver().progress(id),
+            is_over: false,
+        }
+    }
+
+    /// Cancels an execution. One that has ended stays as it is. Returns once the cancel, or that
+    /// end, is on disk.
+    pub async fn cancel(&self, id: ExecutionId, by: &str) -> Result<(), ExecutionError> {
+        let signal = SignalKind::Cancel { by: by.to_owned() };
+        self.influence(id, signal).await
+    }
+
+    /// Answers the question that a node waits with.
+    pub async fn decide(
+        &self,
+        id: ExecutionId,
+        node: NodeId,
+        answer: Answer,
+    ) -> Result<(), ExecutionError> {
+        self.influence(id, SignalKind::Answer { instance: Instance::top(node), answer }).await
+    }
+
+    /// Gives an input to an execution: directly where this process drives it, as a signal where
+    /// another one does, and by taking it over where nobody does.
+    async fn influence(&self, id: ExecutionId, kind: SignalKind) -> Result<(), ExecutionError> {
+        let (summary, _) = self.execution(id)?;
+        if summary.is_settled {
+            return match kind {
+                SignalKind::Cancel { .. } => Ok(()),
+                SignalKind::Answer { instance, .. } => Err(self.not_waiting(id, instance)?),
+            };
+        }
+        if self.driver().is_driving(id) {
+            return self.ask(id, kind.into_input()).await;
+        }
+        if self.claim_interrupted(id).await? {
+            // Nobody drove it. The input comes before anything starts again, so that a cancelled
+            // execution starts nothing.
+            return self.adopt_with(id, Some(kind.into_input())).await;
+        }
+        self.signal(id, kind).await
+    }
+
+    async fn ask(&self, id: ExecutionId, input: Input) -> Result<(), ExecutionError> {
+        match self.driver().ask(id, input).await {
+            // It settled in between: a cancel leaves it as it is.
+            None => Ok(()),
+            Some(Ok(())) => Ok(()),
+            Some(Err(AskError::Rejected(rejected))) => Err(rejected.into()),
+            Some(Err(AskError::Append(error))) => Err(ExecutionError::NotRecorded(error.to_string())),
+        }
+    }
+
+    /// Leaves a signal for the process that drives the execution, and waits until it was seen.
+    async fn signal(&self, id: ExecutionId, kind: SignalKind) -> Result<(), ExecutionError> {
+        let Signal { kind: name, body } = kind.write();
+        let signal = self.store().write_signal(id, name, &body).await?;
+        let deadline = tokio::time::Instant::now() + SIGNAL_SEEN_MAX;
+        while tokio::time::Instant::now() < deadline {
+            if self.store().is_signal_consumed(signal)? {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK_EVERY / 5).await;
+        }
+        Err(ExecutionError::OwnerSilent { execution: id })
+    }
+
+    fn not_waiting(
+        &self,
+        id: ExecutionId,
+        instance: Instance,
+    ) -> Result<ExecutionError, ExecutionError> {
+        let (_, nodes) = self.execution(id)?;
+        let node = instance.node.clone();
+        Ok(match nodes.into_iter().find(|summary| summary.instance == instance) {
+            Some(found) => Rejected::NothingToAnswer { node, status: found.status }.into(),
+            None => Rejected::UnknownNode { node }.into(),
+        })
+    }
+}
+
+/// What a watcher hears.
+#[derive(Debug)]
+pub enum WatchItem {
+    /// Records that are on disk, in order, following those before.
+    Records(Vec<Record>),
+    /// Lines that an attempt printed. Some may be missing.
+    Progress(ProgressNews),
+    /// Nothing more comes: the execution has ended and everything of it has been told.
+    Ended,
+    /// Nothing more comes from this process although the execution has not ended.
+    Stalled(Stalled),
+}
+
+/// Follows one execution. A slow watcher misses nothing but lines of progress, and slows nothing.
+pub struct Watch {
+    app: App,
+    id: ExecutionId,
+    seen: Seq,
+    published: Option<watch::Receiver<Published>>,
+    progress: Option<broadcast::Receiver<ProgressNews>>,
+    is_over: bool,
+}
+
+impl Watch {
+    /// The next thing to hear. After [`WatchItem::Ended`] or [`WatchItem::Stalled`] there is none.
+    pub async fn next(&mut self) -> Option<Result<WatchItem, StoreError>> {
+        while !self.is_over {
+            match self.look().await {
+                Ok(Some(item)) => return Some(Ok(item)),
+                Ok(None) => {}
+                Err(error) => {
+                    self.is_over = true;
+                    return Some(Err(error));
+                }
+            }
+            if let Some(item) = self.wait().await {
+                return Some(Ok(item));
+            }
+        }
+        None
+    }
+
+    /// Looks at what is on disk.
+    async fn look(&mut self) -> Result<Option<WatchItem>, StoreError> {
+        let stalled = self.published.as_ref().and_then(|seen| seen.borrow().stalled.clone());
+        let (store, id, seen) = (self.app.store().clone(), self.id, self.seen);
+        let looked = tokio::task::spawn_blocking(move || {
+            // The row first: records that come in between are read all the same.
+            let row = store.execution(id)?;
+            Ok::<_, StoreError>((row, store.records_after(id, seen)?))
+        });
+        let (row, records) = looked.await.map_err(|_| StoreError::Closed)??;
+        let row = row.ok_or(StoreError::UnknownExecution { execution: self.id })?;
+        if let Some(last) = records.last() {
+            self.seen = last.seq;
+            return Ok(Some(WatchItem::Records(records)));
+        }
+        if row.summary.is_settled && row.summary.seq <= self.seen {
+            self.is_over = true;
+            return Ok(Some(WatchItem::Ended));
+        }
+        if let Some(stalled) = stalled {
+            self.is_over = true;
+            return Ok(Some(WatchItem::Stalled(stalled)));
+        }
+        Ok(None)
+    }
+
+    /// Waits until it is worth looking again.
+    async fn wait(&mut self) -> Option<WatchItem> {
+        let seen = self.seen;
+        let published = async {
+            match &mut self.published {
+                Some(published) => {
+                    let news = published.wait_for(|now| now.seq > seen || now.stalled.is_some());
+                    news.await.is_ok()
+                }
+                None => std::future::pending().await,
+            }
+        };
+        let progress = async {
+            match &mut self.progress {
+                Some(progress) => progress.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            is_driven = published => {
+                if !is_driven {
+                    self.published = None;
+                    self.progress = None;
+                }
+                None
+            }
+            news = progress => match news {
+                Ok(news) => Some(WatchItem::Progress(news)),
+                Err(broadcast::error::RecvError::Lagged(_)) => None,
+                Err(broadcast::error::RecvError::Closed) => {
+                    self.progress = None;
+                    None
+                }
+            },
+            () = tokio::time::sleep(LOOK_EVERY), if self.published.is_none() => None,
+        }
+    }
+}
