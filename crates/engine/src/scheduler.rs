@@ -164,6 +164,15 @@ impl Execution {
         Committed { actions, touched: touched.into_iter().collect() }
     }
 
+    /// Takes over the next record of the journal that somebody else drives: for readers, who only
+    /// look.
+    ///
+    /// # Panics
+    /// If it does not follow the last record.
+    pub fn absorb(&mut self, record: &Record) {
+        self.fold_record(record);
+    }
+
     /// Everything that should be happening now. Empty once the execution is
     /// [settled](Execution::is_settled).
     pub fn outstanding(&self) -> Vec<Action> {
@@ -224,10 +233,13 @@ impl Execution {
         decide::status_of(self.state.node(idx))
     }
 
-    /// The input a node was given, if it has started.
+    /// The input a node was given, if it has started and its bindings resolved.
     pub fn node_input(&self, idx: NodeIdx) -> Option<Payload> {
         let cell = self.state.node(idx);
         let started = self.state.started.as_deref().filter(|_| cell.attempts > 0)?;
+        if self.plan.node(idx).inputs.is_some() && cell.input.is_none() {
+            return None;
+        }
         let (execution, plan, cells) = (self.id, &*self.plan, &self.state);
         Some(Resolver { execution, plan, started, cells }.input(idx))
     }

@@ -8,7 +8,7 @@ use engine::definition::Definition;
 use engine::ids::{Digest, ExecutionId};
 use engine::journal::Record;
 use engine::plan::Plan;
-use engine::plan::compile::compile;
+use engine::plan::compile::compile_again;
 use engine::scheduler::Execution;
 use engine::scheduler::event::Event;
 use engine::value::Value;
@@ -100,7 +100,7 @@ fn read_plan(
 ) -> Result<(Arc<Definition>, Arc<Plan>), String> {
     let value = Value::parse(text).map_err(|error| error.to_string())?;
     let definition = Definition::from_value(value).map_err(|problems| join(&problems))?;
-    let compiled = compile(&definition, agents);
+    let compiled = compile_again(&definition, agents);
     let plan = compiled.plan.ok_or_else(|| "it no longer compiles".to_owned())?;
     if plan.digest != digest {
         return Err(format!("the definition kept for it compiles to {}", plan.digest));
