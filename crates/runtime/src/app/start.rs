@@ -7,8 +7,8 @@ use engine::agent::AgentSet;
 use engine::definition::Definition;
 use engine::ids::{AgentId, Digest, ExecutionId, WorkflowId};
 use engine::payload::Payload;
-use engine::plan::compile::{COMPILER_VERSION, compile};
-use engine::plan::diagnostic::{Diagnostic, Severity};
+use engine::plan::compile::{COMPILER_VERSION, compile, compile_again};
+use engine::plan::diagnostic::Diagnostic;
 use engine::plan::{Plan, Work};
 use engine::scheduler::Execution;
 use engine::scheduler::event::Trigger;
@@ -156,15 +156,13 @@ impl App {
 
 /// The plan to run, if nothing stands against it.
 fn compile_to_run(request: &StartRequest) -> Result<Arc<Plan>, StartError> {
-    let compiled = compile(&request.definition, &request.agents);
-    let blocks = |diagnostic: &Diagnostic| {
-        diagnostic.severity == Severity::Error
-            && !(request.missing_agents == MissingAgents::FailNodes
-                && diagnostic.code.is_about_agents())
+    let compiled = match request.missing_agents {
+        MissingAgents::Refuse => compile(&request.definition, &request.agents),
+        MissingAgents::FailNodes => compile_again(&request.definition, &request.agents),
     };
     match compiled.plan {
-        Some(plan) if !compiled.diagnostics.iter().any(blocks) => Ok(Arc::new(plan)),
-        _ => Err(StartError::Invalid { diagnostics: compiled.diagnostics }),
+        Some(plan) => Ok(Arc::new(plan)),
+        None => Err(StartError::Invalid { diagnostics: compiled.diagnostics }),
     }
 }
 
