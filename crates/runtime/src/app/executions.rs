@@ -9,6 +9,7 @@ use engine::scheduler::Rejected;
 use engine::scheduler::event::Answer;
 use engine::scheduler::input::Input;
 use tokio::sync::{broadcast, watch};
+use tokio::time::Instant;
 
 use super::App;
 use super::signals::{Signal, SignalKind};
@@ -21,6 +22,8 @@ use crate::store::execution_table::{ExecutionCursor, ExecutionFilter, ExecutionP
 
 /// How often an execution that another process drives is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Records are handed to a watcher at most this often: 30 times a second.
+const TELL_EVERY: Duration = Duration::from_millis(33);
 /// How long an owner gets to act on a signal before the writer stops waiting for it.
 const SIGNAL_SEEN_MAX: Duration = Duration::from_secs(10);
 
@@ -97,6 +100,7 @@ impl App {
             seen: after,
             published: self.driver().published(id),
             progress: self.driver().progress(id),
+            told_at: None,
             is_over: false,
         }
     }
@@ -153,8 +157,8 @@ impl App {
     async fn signal(&self, id: ExecutionId, kind: SignalKind) -> Result<(), ExecutionError> {
         let Signal { kind: name, body } = kind.write();
         let signal = self.store().write_signal(id, name, &body).await?;
-        let deadline = tokio::time::Instant::now() + SIGNAL_SEEN_MAX;
-        while tokio::time::Instant::now() < deadline {
+        let deadline = Instant::now() + SIGNAL_SEEN_MAX;
+        while Instant::now() < deadline {
             if self.store().is_signal_consumed(signal)? {
                 return Ok(());
             }
@@ -197,6 +201,7 @@ pub struct Watch {
     seen: Seq,
     published: Option<watch::Receiver<Published>>,
     progress: Option<broadcast::Receiver<ProgressNews>>,
+    told_at: Option<Instant>,
     is_over: bool,
 }
 
@@ -221,6 +226,9 @@ impl Watch {
 
     /// Looks at what is on disk.
     async fn look(&mut self) -> Result<Option<WatchItem>, StoreError> {
+        if let Some(told_at) = self.told_at {
+            tokio::time::sleep_until(told_at + TELL_EVERY).await;
+        }
         let stalled = self.published.as_ref().and_then(|seen| seen.borrow().stalled.clone());
         let (store, id, seen) = (self.app.store().clone(), self.id, self.seen);
         let looked = tokio::task::spawn_blocking(move || {
@@ -232,6 +240,7 @@ impl Watch {
         let row = row.ok_or(StoreError::UnknownExecution { execution: self.id })?;
         if let Some(last) = records.last() {
             self.seen = last.seq;
+            self.told_at = Some(Instant::now());
             return Ok(Some(WatchItem::Records(records)));
         }
         if row.summary.is_settled && row.summary.seq <= self.seen {
