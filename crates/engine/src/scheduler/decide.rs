@@ -3,7 +3,7 @@
 //! A decision works on an overlay of the state. Every event is folded into the overlay as soon as
 //! it is written, so the rules always look at the state as it will be.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::apply::Fold;
 use super::resolve::Resolver;
@@ -34,8 +34,9 @@ pub(super) struct Decision<'a> {
     cells: Overlay<'a>,
     now: Timestamp,
     records: Vec<Record>,
-    /// Undecided nodes whose edges changed, to be looked at in plan order.
-    changed: BTreeSet<NodeIdx>,
+    /// Nodes whose edges have decided that they will not run, in the order in which they did.
+    /// What is decided of their edges after that changes nothing.
+    doomed: VecDeque<(NodeIdx, Doom)>,
     /// Nodes that became ready in this decision and have not started.
     fresh: BTreeSet<NodeIdx>,
 }
@@ -49,7 +50,7 @@ impl<'a> Decision<'a> {
             cells: Overlay::new(&execution.state),
             now: now.max(execution.state.totals.last_at),
             records: Vec::new(),
-            changed: BTreeSet::new(),
+            doomed: VecDeque::new(),
             fresh: BTreeSet::new(),
         }
     }
@@ -278,8 +279,11 @@ impl<'a> Decision<'a> {
     /// and ends the execution when all nodes are decided.
     fn settle(&mut self) {
         loop {
-            while let Some(idx) = self.changed.pop_first() {
-                self.consider(idx);
+            while let Some((idx, doom)) = self.doomed.pop_front() {
+                match doom {
+                    Doom::Skipped { origin } => self.skip(idx, SkipReason::AllEdgesDead, origin),
+                    Doom::UpstreamFailed { origin } => self.fail_with_upstream(idx, origin),
+                }
             }
             if self.is_ended() || !self.start_next() {
                 break;
@@ -321,22 +325,33 @@ impl<'a> Decision<'a> {
         true
     }
 
-    /// Whether the edges of a node that is still pending now make it ready, skipped or failed.
-    fn consider(&mut self, idx: NodeIdx) {
-        let cell = self.cells.node(idx);
-        if cell.phase != Phase::Pending || self.fresh.contains(&idx) {
-            return;
-        }
-        match verdict(self.plan.node(idx).join, cell) {
-            Verdict::Undecided => {}
-            Verdict::Ready => {
-                self.fresh.insert(idx);
+    /// Looks at the targets of a node that was just decided: whether its edges make them ready, or
+    /// decide that they will not run.
+    fn look_at_targets(&mut self, idx: NodeIdx) {
+        for edge in &self.plan.node(idx).outgoing {
+            let target = self.plan.edge(*edge).target;
+            let node = self.plan.node(target);
+            let is_open = self.cells.node(target).phase == Phase::Pending
+                && !node.is_disabled
+                && !self.fresh.contains(&target)
+                && !self.doomed.iter().any(|(doomed, _)| *doomed == target);
+            if !is_open {
+                continue;
             }
-            Verdict::Skipped => {
-                let origin = self.skip_origin(idx);
-                self.skip(idx, SkipReason::AllEdgesDead, origin);
+            match verdict(node.join, self.cells.node(target)) {
+                Verdict::Undecided => {}
+                Verdict::Ready => {
+                    self.fresh.insert(target);
+                }
+                Verdict::Skipped => {
+                    let origin = self.skip_origin(target);
+                    self.doomed.push_back((target, Doom::Skipped { origin }));
+                }
+                Verdict::UpstreamFailed => {
+                    let origin = self.failed_origin(target);
+                    self.doomed.push_back((target, Doom::UpstreamFailed { origin }));
+                }
             }
-            Verdict::UpstreamFailed => self.fail_with_upstream(idx),
         }
     }
 
@@ -428,7 +443,6 @@ impl<'a> Decision<'a> {
                 (EdgeState::Dead, None)
             }
         });
-        self.mark_changed(idx);
         self.emit(Event::NodeCompleted(NodeCompleted {
             instance: self.instance(idx),
             attempt: self.cells.node(idx).attempts,
@@ -437,13 +451,14 @@ impl<'a> Decision<'a> {
             warnings,
             usage,
         }));
+        self.look_at_targets(idx);
     }
 
     fn skip(&mut self, idx: NodeIdx, because: SkipReason, origin: Option<NodeId>) {
         let edges = self.decide_edges(idx, |_| (EdgeState::Dead, None));
-        self.mark_changed(idx);
         let instance = self.instance(idx);
         self.emit(Event::NodeSkipped(NodeSkipped { instance, because, origin, edges }));
+        self.look_at_targets(idx);
     }
 
     /// A node has failed for good: the error port first, then its policy.
@@ -464,9 +479,9 @@ impl<'a> Decision<'a> {
             FailurePolicy::SkipDependents | FailurePolicy::Continue => FailureEffect::Tolerated,
             FailurePolicy::FailDependents | FailurePolicy::Stop => FailureEffect::Unhandled,
         };
-        self.mark_changed(idx);
         let instance = self.instance(idx);
         self.emit(Event::NodeFailed(NodeFailed { instance, failure, effect, edges }));
+        self.look_at_targets(idx);
         if policy == FailurePolicy::Stop && !is_handled {
             let origin = self.plan.node(idx).id.clone();
             self.cancel_undecided(CancelReason::Stopped, Some(origin));
@@ -474,22 +489,21 @@ impl<'a> Decision<'a> {
         }
     }
 
-    fn fail_with_upstream(&mut self, idx: NodeIdx) {
-        let origin = self.failed_origin(idx);
+    fn fail_with_upstream(&mut self, idx: NodeIdx, origin: NodeIdx) {
         let mut failure = Failure::new(
             FailureClass::UpstreamFailed,
             format!("not run, because {} failed", self.called(origin)),
         );
         failure.origin = Some(self.plan.node(origin).id.clone());
         let edges = self.decide_edges(idx, |_| (EdgeState::Failed, None));
-        self.mark_changed(idx);
         let instance = self.instance(idx);
         let effect = FailureEffect::Unhandled;
         self.emit(Event::NodeFailed(NodeFailed { instance, failure, effect, edges }));
+        self.look_at_targets(idx);
     }
 
     fn cancel_undecided(&mut self, because: CancelReason, origin: Option<NodeId>) {
-        self.changed.clear();
+        self.doomed.clear();
         self.fresh.clear();
         let undecided = self.plan.node_indices().filter(|idx| !self.is_decided(*idx));
         let instances: Vec<Instance> = undecided.map(|idx| self.instance(idx)).collect();
@@ -511,13 +525,6 @@ impl<'a> Decision<'a> {
                 EdgeDecision { edge: edge.id.clone(), state, trace }
             })
             .collect()
-    }
-
-    /// Marks the targets of a node's edges, to be looked at after the event that decides them.
-    fn mark_changed(&mut self, idx: NodeIdx) {
-        for edge in &self.plan.node(idx).outgoing {
-            self.changed.insert(self.plan.edge(*edge).target);
-        }
     }
 
     /// The node where the skipping of this one began: behind the first dead edge whose source did
@@ -627,6 +634,12 @@ impl<'a> Decision<'a> {
         let fields = outputs.into_iter().map(|(idx, o)| (self.plan.node(idx).id.as_str(), o));
         (Payload::object(fields), None)
     }
+}
+
+/// Why a node will not run.
+enum Doom {
+    Skipped { origin: Option<NodeId> },
+    UpstreamFailed { origin: NodeIdx },
 }
 
 enum Verdict {
