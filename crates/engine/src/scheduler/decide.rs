@@ -37,6 +37,8 @@ pub(super) struct Decision<'a> {
     /// Nodes whose edges have decided that they will not run, in the order in which they did.
     /// What is decided of their edges after that changes nothing.
     doomed: VecDeque<(NodeIdx, Doom)>,
+    /// The nodes that were ever in `doomed`.
+    doomed_nodes: BTreeSet<NodeIdx>,
     /// Nodes that became ready in this decision and have not started.
     fresh: BTreeSet<NodeIdx>,
 }
@@ -51,6 +53,7 @@ impl<'a> Decision<'a> {
             now: now.max(execution.state.totals.last_at),
             records: Vec::new(),
             doomed: VecDeque::new(),
+            doomed_nodes: BTreeSet::new(),
             fresh: BTreeSet::new(),
         }
     }
@@ -334,7 +337,7 @@ impl<'a> Decision<'a> {
             let is_open = self.cells.node(target).phase == Phase::Pending
                 && !node.is_disabled
                 && !self.fresh.contains(&target)
-                && !self.doomed.iter().any(|(doomed, _)| *doomed == target);
+                && !self.doomed_nodes.contains(&target);
             if !is_open {
                 continue;
             }
@@ -345,14 +348,19 @@ impl<'a> Decision<'a> {
                 }
                 Verdict::Skipped => {
                     let origin = self.skip_origin(target);
-                    self.doomed.push_back((target, Doom::Skipped { origin }));
+                    self.doom(target, Doom::Skipped { origin });
                 }
                 Verdict::UpstreamFailed => {
                     let origin = self.failed_origin(target);
-                    self.doomed.push_back((target, Doom::UpstreamFailed { origin }));
+                    self.doom(target, Doom::UpstreamFailed { origin });
                 }
             }
         }
+    }
+
+    fn doom(&mut self, idx: NodeIdx, doom: Doom) {
+        self.doomed_nodes.insert(idx);
+        self.doomed.push_back((idx, doom));
     }
 
     fn start_attempt(&mut self, idx: NodeIdx) {
