@@ -588,6 +588,11 @@ impl Object {
         self.0.contains_key(key)
     }
 
+    /// Returns the position of a key, from 0.
+    pub fn position(&self, key: &str) -> Option<usize> {
+        self.0.get_index_of(key)
+    }
+
     /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.0.len()
