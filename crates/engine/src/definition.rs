@@ -378,6 +378,20 @@ pub fn free_file_name(name: &str, is_taken: impl FnMut(&str) -> bool) -> String 
     file_name::suggest_free(name, is_taken)
 }
 
+/// A value as a message shows it: its kind, and the start of its text.
+pub(crate) fn described(value: &Value) -> String {
+    const CHARS_MAX: usize = 60;
+    let text = value.to_json();
+    let shown = match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    };
+    match value {
+        Value::Null => shown,
+        _ => format!("the {} {shown}", value.kind()),
+    }
+}
+
 /// The keys of `extra` that are not known fields remembered as `null`.
 fn unknown<'a>(extra: &'a Object, known: &[&str]) -> Vec<&'a str> {
     extra.keys().map(String::as_str).filter(|key| !known.contains(key)).collect()

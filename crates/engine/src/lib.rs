@@ -20,6 +20,7 @@ pub mod template;
 
 pub mod agent;
 pub mod definition;
+pub mod node;
 pub mod plan;
 
 pub mod journal;

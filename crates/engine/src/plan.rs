@@ -11,6 +11,7 @@ use crate::template::Template;
 use crate::value::{Object, Value};
 
 pub mod compile;
+pub mod diagnostic;
 
 /// The position of a node in [`Plan::nodes`], which is in plan order: topological, ties by
 /// position in the file. Meaningful within one plan only; journals hold [`NodeId`]s.
@@ -55,7 +56,7 @@ pub struct Plan {
 pub struct PlanNode {
     /// Its id in the definition.
     pub id: NodeId,
-    /// What people call it: its name, else its agent's id, else its id.
+    /// What people call it: its name, else its agent's name, else its id.
     pub name: String,
     /// What it does.
     pub work: Work,

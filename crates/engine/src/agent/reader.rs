@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Agent, AgentsFileError, RunnerKind, settings};
-use crate::definition::Problem;
+use crate::definition::{Problem, described};
 use crate::ids::AgentId;
 use crate::limits::FILE_BYTES_MAX;
 use crate::value::{Object, Value, decode};
@@ -11,7 +11,7 @@ use crate::value::{Object, Value, decode};
 /// See [`Agent::from_value`].
 pub(super) fn read(value: &Value) -> Result<Agent, Vec<Problem>> {
     let Value::Object(object) = value else {
-        let message = format!("an agent must be an object, but this is a {}", value.kind());
+        let message = format!("an agent must be an object, but this is {}", described(value));
         return Err(vec![problem("", message, "give it `id`, `name` and `runner`")]);
     };
     let mut reader = Reader { object, problems: Vec::new() };
@@ -61,7 +61,7 @@ struct Reader<'a> {
     problems: Vec<Problem>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     fn agent(&mut self) -> Option<Agent> {
         let id = self.required("id", "a text that no other agent has");
         let runner = self.runner();
@@ -110,7 +110,7 @@ impl Reader<'_> {
             None => Some(Object::new()),
             Some(Value::Object(settings)) => Some(settings.clone()),
             Some(other) => {
-                self.wrong_type("settings", "an object", other.kind());
+                self.wrong_type("settings", "an object", other);
                 None
             }
         }
@@ -125,7 +125,7 @@ impl Reader<'_> {
                 None
             }
             Some(other) => {
-                self.wrong_type(key, "a text", other.kind());
+                self.wrong_type(key, "a text", other);
                 None
             }
         }
@@ -136,7 +136,7 @@ impl Reader<'_> {
             None => None,
             Some(Value::String(text)) => Some(text.clone()),
             Some(other) => {
-                self.wrong_type(key, "a text", other.kind());
+                self.wrong_type(key, "a text", other);
                 None
             }
         }
@@ -147,7 +147,7 @@ impl Reader<'_> {
             None => None,
             Some(Value::Bool(flag)) => Some(*flag),
             Some(other) => {
-                self.wrong_type(key, "true or false", other.kind());
+                self.wrong_type(key, "true or false", other);
                 None
             }
         }
@@ -158,19 +158,19 @@ impl Reader<'_> {
             Some(schema @ (Value::Object(_) | Value::Bool(_))) => Some(schema.clone()),
             None => None,
             Some(other) => {
-                self.wrong_type(key, "a JSON Schema, that is an object", other.kind());
+                self.wrong_type(key, "a JSON Schema, that is an object", other);
                 None
             }
         }
     }
 
     /// A field that is `null` counts as absent.
-    fn get(&self, key: &str) -> Option<&'_ Value> {
+    fn get(&self, key: &str) -> Option<&'a Value> {
         self.object.get(key).filter(|value| !value.is_null())
     }
 
-    fn wrong_type(&mut self, key: &str, expected: &str, found: &str) {
-        let message = format!("`{key}` must be {expected}, but is a {found}");
+    fn wrong_type(&mut self, key: &str, expected: &str, found: &Value) {
+        let message = format!("`{key}` must be {expected}, but is {}", described(found));
         self.problems.push(problem(key, message, &format!("write {expected}")));
     }
 }
@@ -245,7 +245,7 @@ mod tests {
         let problems = check(r#"{"name":1,"idempotent":"x","parameters":[]}"#).unwrap_err();
         let places: Vec<&str> = problems.iter().map(|p| p.split(':').next().unwrap()).collect();
         assert_eq!(places, ["id", "runner", "parameters", "idempotent", "name"]);
-        assert!(check("[]").unwrap_err()[0].contains("must be an object, but this is a list"));
+        assert!(check("[]").unwrap_err()[0].contains("must be an object, but this is the list"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What each kind of runner needs to know.
 
 use super::RunnerKind;
-use crate::definition::Problem;
+use crate::definition::{Problem, described};
 use crate::value::{Object, Value};
 
 /// The settings whose texts are templates, by key.
@@ -108,7 +108,7 @@ impl Check<'_> {
     }
 
     fn wrong_type(&mut self, key: &str, expected: &str, found: &Value) {
-        let message = format!("`{key}` must be {expected}, but is a {}", found.kind());
+        let message = format!("`{key}` must be {expected}, but is {}", described(found));
         self.refuse(key, &message, &format!("write {expected}"));
     }
 

@@ -36,16 +36,26 @@ impl FreeIds {
 }
 
 /// What makes edges identical: ends, ports and condition.
-type Meaning = (NodeId, NodeId, String, String, Option<String>);
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Meaning {
+    source: NodeId,
+    target: NodeId,
+    source_port: String,
+    target_port: String,
+    condition: Option<String>,
+}
 
-fn meaning(edge: &Edge) -> Meaning {
-    (
-        edge.source.clone(),
-        edge.target.clone(),
-        edge.source_port().to_owned(),
-        edge.target_port().to_owned(),
-        edge.condition.as_ref().map(Value::to_canonical),
-    )
+impl Edge {
+    /// What the edge says, whatever it is called. Identical edges have equal meanings.
+    pub(crate) fn meaning(&self) -> Meaning {
+        Meaning {
+            source: self.source.clone(),
+            target: self.target.clone(),
+            source_port: self.source_port().to_owned(),
+            target_port: self.target_port().to_owned(),
+            condition: self.condition.as_ref().map(Value::to_canonical),
+        }
+    }
 }
 
 /// See [`Definition::merge_identical_edges`].
@@ -54,7 +64,7 @@ pub(super) fn merge_identical(definition: &mut Definition) -> Vec<Note> {
     let mut kept: Vec<Edge> = Vec::with_capacity(definition.edges.len());
     let mut notes = Vec::new();
     for (n, edge) in std::mem::take(&mut definition.edges).into_iter().enumerate() {
-        let meaning = meaning(&edge);
+        let meaning = edge.meaning();
         match first_by_meaning.get(&meaning) {
             Some(&first) if agree(&kept[first].extra, &edge.extra) => {
                 notes.push(Note {

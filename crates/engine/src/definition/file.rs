@@ -1,9 +1,11 @@
 //! Files: bytes to documents, and a clear word about what is not one.
 
-use super::reader::shorten;
-use super::{Definition, FileError, Note, Problem, ReadDefinition, migrate};
+use super::{Definition, FileError, Note, Problem, ReadDefinition, described, migrate};
 use crate::limits::FILE_BYTES_MAX;
 use crate::value::{Object, Value, decode};
+
+/// How much of a name a message repeats, in characters.
+const NAME_CHARS_MAX: usize = 60;
 
 /// See [`super::read_file`].
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<ReadDefinition>, FileError> {
@@ -64,8 +66,8 @@ fn edges_without_id(value: &Value) -> Vec<usize> {
 fn recognise(value: &Value) -> Result<(), FileError> {
     let Value::Object(object) = value else {
         let missing = format!(
-            "a workflow is an object with `nodes` and `edges`, but this is a {}",
-            value.kind()
+            "a workflow is an object with `nodes` and `edges`, but this is {}",
+            described(value)
         );
         return Err(FileError::NotAWorkflow { missing });
     };
@@ -73,11 +75,10 @@ fn recognise(value: &Value) -> Result<(), FileError> {
         return Ok(());
     }
     if is_personalclaw(object) {
-        let name = match object.get("name").and_then(Value::as_str) {
-            Some(name) => format!(" called {:?}", shorten(name)),
-            None => String::new(),
-        };
-        let what = format!("a PersonalClaw workflow template{name}");
+        let name = object.get("name").and_then(Value::as_str);
+        let name = name.map(|name| name.chars().take(NAME_CHARS_MAX).collect::<String>());
+        let called = name.map(|name| format!(" called {name:?}")).unwrap_or_default();
+        let what = format!("a PersonalClaw workflow template{called}");
         return Err(FileError::OtherFormat { what });
     }
     let missing = if object.contains_key("definition") {
@@ -162,7 +163,7 @@ mod tests {
         let text = format!(r#"[{WORKFLOW},{{"nodes":[{{}}]}}]"#);
         assert!(refusal(text.as_bytes()).starts_with("[1].nodes[0]: the node has no id"));
         assert!(refusal(b"[]").contains("the list is empty"));
-        assert!(refusal(b"[1]").contains("this is a number"));
+        assert!(refusal(b"[1]").contains("this is the number 1"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Definition, Edge, Node, Problem, edges, migrate};
+use super::{Definition, Edge, Node, Problem, described, edges, migrate};
 use crate::ids::{EdgeId, NodeId};
 use crate::limits::NODES_MAX;
 use crate::value::{DEPTH_MAX, Object, Value};
@@ -14,7 +14,7 @@ const CONFIGURATION_DEPTH_MAX: usize = DEPTH_MAX - 3;
 /// Reads a document.
 pub(super) fn read(value: Value) -> Result<Definition, Vec<Problem>> {
     let Value::Object(object) = value else {
-        let message = format!("a workflow must be an object, but this is a {}", value.kind());
+        let message = format!("a workflow must be an object, but this is {}", described(&value));
         return Err(vec![Problem {
             place: String::new(),
             message,
@@ -304,10 +304,9 @@ impl Reader {
 
     fn wrong_type(&mut self, at: At, field: &str, expected: &str, found: &Value) {
         let name = field.rsplit('.').next().unwrap_or(field);
-        let shown = shorten(&found.to_json());
         self.refuse(
             at.field(field),
-            format!("`{name}` must be {expected}, but is a {}: {shown}", found.kind()),
+            format!("`{name}` must be {expected}, but is {}", described(found)),
             format!("write {expected}, or leave the field out"),
         );
     }
@@ -351,15 +350,6 @@ fn dangling_problem(n: usize, draft: &Ends, ids: &BTreeSet<&NodeId>) -> Problem 
     }
 }
 
-/// The start of a text, for messages.
-pub(super) fn shorten(text: &str) -> String {
-    const CHARS_MAX: usize = 60;
-    match text.char_indices().nth(CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,7 +385,7 @@ mod tests {
         assert_eq!(places, expected);
         assert_eq!(
             problems[5],
-            "nodes[1].position: `position` must be an object, but is a list: [1,2]; \
+            "nodes[1].position: `position` must be an object, but is the list [1,2]; \
              write an object, or leave the field out"
         );
     }
