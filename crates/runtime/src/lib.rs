@@ -2,9 +2,6 @@
 //! windows and the command line offer. No window toolkit below this line.
 
 pub mod atomic_file;
-pub mod app;
 pub mod clock;
-pub mod driver;
 pub mod runner;
-pub mod schema;
 pub mod store;

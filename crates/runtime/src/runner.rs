@@ -121,34 +121,6 @@ impl StopSignal {
     }
 }
 
-/// The runners of one process start, by kind.
-#[derive(Clone)]
-pub struct Runners {
-    echo: Arc<dyn Runner>,
-    process: Arc<dyn Runner>,
-    scripted: Arc<dyn Runner>,
-}
-
-impl Runners {
-    /// The runners that exist. What they keep is kept below `home`, under the owner's name.
-    pub fn new(home: &Path, owner: OwnerId) -> Runners {
-        Runners {
-            echo: Arc::new(echo::EchoRunner),
-            process: Arc::new(process::ProcessRunner::new(home, owner)),
-            scripted: Arc::new(scripted::ScriptedRunner),
-        }
-    }
-
-    /// The runner of a kind.
-    pub fn of(&self, kind: RunnerKind) -> Arc<dyn Runner> {
-        Arc::clone(match kind {
-            RunnerKind::Echo => &self.echo,
-            RunnerKind::Process => &self.process,
-            RunnerKind::Scripted => &self.scripted,
-        })
-    }
-}
-
 /// A future of a runner's answer.
 pub type AttemptFuture<'a> = Pin<Box<dyn Future<Output = AttemptOutcome> + Send + 'a>>;
 

@@ -61,7 +61,7 @@ pub(super) fn started_with(n: u128, input: &Payload) -> NewExecution {
         root: execution,
         parent: None,
         spawned_by: None,
-        roots: vec!["a".into()],
+        document: Digest::of(document.as_bytes()),
     };
     let record = Record {
         seq: Seq(1),
