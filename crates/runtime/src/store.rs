@@ -30,6 +30,7 @@ pub mod ownership;
 pub mod plan_table;
 pub mod progress_table;
 pub mod queue;
+pub mod retention;
 pub mod signal_table;
 pub mod ticket;
 pub mod workflow_table;
@@ -46,6 +47,8 @@ mod writer;
 
 #[cfg(test)]
 mod checkpoint_tests;
+#[cfg(test)]
+mod crash_tests;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]

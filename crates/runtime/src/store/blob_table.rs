@@ -19,7 +19,7 @@ CREATE TABLE blob_use (
     PRIMARY KEY (execution, blob)
 ) STRICT, WITHOUT ROWID;
 
--- For `remove_unused`, and for the reference when a blob is removed.
+-- For `remove_if_unused`, and for the reference when a blob is removed.
 CREATE INDEX blob_use_by_blob ON blob_use (blob);
 ";
 
@@ -44,6 +44,26 @@ pub(super) fn key(conn: &Connection, digest: Digest) -> rusqlite::Result<Option<
 pub(super) fn note_use(conn: &Connection, execution: i64, blob: i64) -> rusqlite::Result<()> {
     conn.prepare_cached("INSERT OR IGNORE INTO blob_use (execution, blob) VALUES (?1, ?2)")?
         .execute([execution, blob])?;
+    Ok(())
+}
+
+/// The keys of the blobs that an execution needs.
+pub(super) fn used_by(conn: &Connection, execution: i64) -> rusqlite::Result<Vec<i64>> {
+    conn.prepare_cached("SELECT blob FROM blob_use WHERE execution = ?1")?
+        .query_map([execution], |row| row.get(0))?
+        .collect()
+}
+
+/// Removes a blob unless something needs it.
+pub(super) fn remove_if_unused(conn: &Connection, blob: i64) -> rusqlite::Result<()> {
+    conn.prepare_cached(
+        "DELETE FROM blob WHERE key = ?1
+             AND NOT EXISTS (SELECT 1 FROM blob_use WHERE blob = ?1)
+             AND NOT EXISTS (SELECT 1 FROM plan WHERE document = ?1)
+             AND NOT EXISTS (SELECT 1 FROM execution WHERE document = ?1)
+             AND NOT EXISTS (SELECT 1 FROM workflow WHERE published_document = ?1)",
+    )?
+    .execute([blob])?;
     Ok(())
 }
 

@@ -56,6 +56,9 @@ CREATE INDEX execution_by_workflow ON execution (workflow);
 -- For `owner_table::unsettled_of_others` and the heartbeat: there are few.
 CREATE INDEX execution_unsettled ON execution (owner) WHERE NOT is_settled;
 
+-- For `retention::expired`.
+CREATE INDEX execution_settled ON execution (ended_ms) WHERE is_settled;
+
 -- For the reference when a plan is removed.
 CREATE INDEX execution_by_plan ON execution (plan);
 
@@ -168,6 +171,13 @@ pub(super) fn update(
 /// The key of an execution, if it exists.
 pub(super) fn key(conn: &Connection, id: ExecutionId) -> rusqlite::Result<Option<i64>> {
     conn.prepare_cached("SELECT key FROM execution WHERE id = ?1")?
+        .query_row([id.to_string()], |row| row.get(0))
+        .optional()
+}
+
+/// The key of an execution, if it exists and is settled.
+pub(super) fn settled_key(conn: &Connection, id: ExecutionId) -> rusqlite::Result<Option<i64>> {
+    conn.prepare_cached("SELECT key FROM execution WHERE id = ?1 AND is_settled")?
         .query_row([id.to_string()], |row| row.get(0))
         .optional()
 }

@@ -50,6 +50,18 @@ pub(super) fn put(conn: &Connection, plan: &PlanRow, document: &str) -> rusqlite
     Ok(blob)
 }
 
+/// Removes a plan unless something needs it, and gives the key of its definition if it did.
+pub(super) fn remove_if_unused(conn: &Connection, digest: &str) -> rusqlite::Result<Option<i64>> {
+    conn.prepare_cached(
+        "DELETE FROM plan WHERE digest = ?1
+             AND NOT EXISTS (SELECT 1 FROM execution WHERE plan = ?1)
+             AND NOT EXISTS (SELECT 1 FROM workflow WHERE published_plan = ?1)
+         RETURNING document",
+    )?
+    .query_row([digest], |row| row.get(0))
+    .optional()
+}
+
 fn get(conn: &Connection, digest: Digest) -> rusqlite::Result<Option<PlanRow>> {
     conn.prepare_cached(
         "SELECT plan.digest, blob.digest AS document, compiler_version, diagnostics
