@@ -1,12 +1,16 @@
 //! The blueprints that ship: they must be what the product itself would write, and be laid out as
 //! the design says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use engine::agent::{self, Agent};
+use engine::agent::{self, Agent, AgentSet, PinnedAgent};
 use engine::definition::{self, Definition, Node};
+use engine::node;
+use engine::plan::compile::compile;
+use engine::plan::diagnostic::{Code, Severity};
 use engine::value::Value;
 
 /// The grid that cards are snapped to, in pixels.
@@ -89,6 +93,52 @@ fn every_blueprint_says_what_the_catalog_shows() {
         assert_eq!(metadata.get("isSystem").and_then(Value::as_bool), Some(true), "{name}");
         assert!(metadata.get("contentVersion").and_then(Value::as_u64) >= Some(1), "{name}");
         assert!(names.insert(definition.name.expect("a name")), "{name}: its name is taken");
+    }
+}
+
+/// The agents that a blueprint finds: the built-in one and those beside it.
+fn agents_for(blueprint: &Blueprint) -> AgentSet {
+    let path = blueprint.agents_path();
+    let beside = if path.exists() { agents(&path) } else { Vec::new() };
+    let all = beside.into_iter().chain([Agent::built_in_echo()]);
+    all.map(|agent| (agent.id.clone(), Arc::new(PinnedAgent::new(agent))))
+        .collect::<BTreeMap<_, _>>()
+}
+
+#[test]
+fn every_blueprint_compiles_once_its_placeholders_are_mapped() {
+    for blueprint in blueprints() {
+        let compiled = compile(&blueprint.definition, &agents_for(&blueprint));
+        let found: Vec<_> = compiled
+            .diagnostics
+            .iter()
+            .filter(|found| found.code != Code::PlaceholderAgent)
+            .filter(|found| found.severity != Severity::Information)
+            .collect();
+        assert!(found.is_empty(), "{}: {found:#?}", blueprint.name());
+
+        let mut mapped = blueprint.definition.clone();
+        for agent_id in mapped.nodes.iter_mut().filter_map(|node| node.agent_id.as_mut()) {
+            if agent_id.starts_with("placeholder-") {
+                *agent_id = Agent::ECHO_ID.to_owned();
+            }
+        }
+        let compiled = compile(&mapped, &agents_for(&blueprint));
+        assert!(compiled.plan.is_some(), "{}: {:#?}", blueprint.name(), compiled.diagnostics);
+    }
+}
+
+#[test]
+fn every_node_type_has_an_example() {
+    let all = blueprints();
+    for node_type in node::catalog() {
+        let file = format!("{}.json", node_type.name);
+        let example = all.iter().find(|example| {
+            example.name() == file && example.path.starts_with(folder().join("examples"))
+        });
+        let example = example.unwrap_or_else(|| panic!("blueprints/examples/{file} is missing"));
+        let shows = example.definition.nodes.iter().any(|node| node.type_name() == node_type.name);
+        assert!(shows, "{file} has no node of its type");
     }
 }
 

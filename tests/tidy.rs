@@ -310,16 +310,32 @@ fn no_file_names_a_package_registry() {
 }
 
 #[test]
-fn links_between_documents_lead_somewhere() {
+fn documents_name_files_that_are_there() {
     for file in tracked_files().iter().filter(|file| file.ends_with(".md")) {
         let text = content(file).expect("Markdown is text");
         let folder = root().join(file).parent().expect("a file lies in a folder").to_path_buf();
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let path = target.split('#').next().expect("split gives one part at least");
-            if path.is_empty() || path.contains("://") {
-                continue;
-            }
-            assert!(folder.join(path).exists(), "{file} links to {target}, which is not there");
+        for link in links(&text) {
+            assert!(folder.join(link).exists(), "{file} links to {link}, which is not there");
+        }
+        for path in quoted_paths(&text) {
+            assert!(root().join(path).exists(), "{file} names {path}, which is not there");
         }
     }
+}
+
+/// The targets of Markdown links that lead to other files of the tree.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let paths = targets.map(|target| target.split('#').next().unwrap_or_default());
+    paths.filter(|path| !path.is_empty() && !path.contains("://"))
+}
+
+/// What stands between backquotes and looks like a path from the root of the tree.
+fn quoted_paths(text: &str) -> impl Iterator<Item = &str> {
+    let folders = ["crates/", "tests/", "blueprints/"];
+    text.split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(move |quoted| folders.iter().any(|folder| quoted.starts_with(folder)))
+        .filter(|quoted| !quoted.contains(['<', '*', ' ', '\n']))
 }
