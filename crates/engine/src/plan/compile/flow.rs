@@ -187,7 +187,7 @@ fn most_live(ways: &[Way<'_>]) -> usize {
     if n_sources > COMPARED_MAX {
         return n_sources;
     }
-    let mut claims: BTreeMap<(usize, Option<&Path>), Vec<(&Is<'_>, usize)>> = BTreeMap::new();
+    let mut claims: BTreeMap<_, Vec<(&Is<'_>, usize)>> = BTreeMap::new();
     for ways in by_source.values() {
         // Facts of a source with several edges are alternatives, so nothing is known about it.
         let [facts] = ways[..] else { continue };

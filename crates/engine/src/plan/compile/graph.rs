@@ -161,7 +161,7 @@ fn report_cycles(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
         if n_reported == CYCLES_MAX {
             return;
         }
-        let way = search.shortest_way(link.target, link.source, &is_inside);
+        let way = search.shortest_way(link.target, link.source, is_inside);
         for &link in &way {
             is_covered[link] = true;
         }
