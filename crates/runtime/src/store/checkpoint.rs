@@ -59,7 +59,10 @@ impl Checkpoints {
 
     /// Cuts the log for the last time.
     pub(super) fn at_close(&mut self, conn: &Connection) {
-        if let Err(error) = conn.execute_batch("PRAGMA optimize") {
+        let optimized = conn
+            .busy_timeout(READER_PATIENCE_AT_CLOSE)
+            .and_then(|()| conn.execute_batch("PRAGMA optimize"));
+        if let Err(error) = optimized {
             tracing::debug!(%error, "statistics were not renewed");
         }
         self.cut(conn, READER_PATIENCE_AT_CLOSE);

@@ -231,6 +231,18 @@ async fn an_owner_that_was_replaced_by_another_process_notices_at_its_next_appen
 }
 
 #[tokio::test]
+async fn a_process_whose_tables_were_changed_under_it_writes_no_more() {
+    let (folder, store) = new_store();
+    create(&store, started(1)).await.durable().await.unwrap();
+    let raw = Connection::open(folder.path().join(DATABASE)).unwrap();
+    raw.pragma_update(None, "user_version", 4_000).unwrap();
+    let result = store.append(append(1, 1, 1)).await.durable().await;
+    let Err(AppendError::Sqlite { source, .. }) = result else { panic!("{result:?}") };
+    assert!(source.to_string().contains("start this one again"), "{source}");
+    assert_eq!(store.journal(execution_id(1)).unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn everything_that_waits_at_the_close_is_written_and_nothing_after_it() {
     let (folder, store) = new_store();
     create(&store, started(1)).await;

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use crate::store::checkpoint::Checkpoints;
 use crate::store::error::StoreError;
 use crate::store::queue::{Queue, Queued, Weight, Work};
+use crate::store::schema::STEPS;
 use crate::store::{execution_table, owner_table, progress_table, record_table};
 
 /// A transaction takes no further jobs once it holds so many records.
@@ -153,18 +154,29 @@ impl Session {
         // IMMEDIATE: a transaction that first reads and then writes may be refused with
         // BUSY_SNAPSHOT, for which SQLite does not call the busy handler.
         self.execute("BEGIN IMMEDIATE")?;
-        let version =
-            self.conn.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0));
-        match version {
-            Ok(version) => {
-                self.data_version = version;
-                Ok(())
-            }
-            Err(error) => {
-                self.roll_back();
-                Err(error)
-            }
+        let noticed = self.notice_other_writers();
+        if noticed.is_err() {
+            self.roll_back();
         }
+        noticed
+    }
+
+    /// Learns whether another process has written since the last time, and refuses to go on if it
+    /// has changed the tables.
+    fn notice_other_writers(&mut self) -> rusqlite::Result<()> {
+        let number = |sql| self.conn.prepare_cached(sql)?.query_row([], |row| row.get(0));
+        let data_version: i64 = number("PRAGMA data_version")?;
+        if data_version == self.data_version {
+            return Ok(());
+        }
+        if number("PRAGMA user_version")? != STEPS.len() as i64 {
+            let code = ffi::Error::new(ffi::SQLITE_READONLY);
+            let text = "another version of the program has changed the database; \
+                        start this one again";
+            return Err(rusqlite::Error::SqliteFailure(code, Some(text.to_owned())));
+        }
+        self.data_version = data_version;
+        Ok(())
     }
 
     fn commit(&mut self) -> rusqlite::Result<()> {
