@@ -26,3 +26,5 @@ pub mod plan;
 pub mod journal;
 pub mod projection;
 pub mod scheduler;
+
+pub mod announcement;

@@ -24,7 +24,7 @@ mod state;
 use action::{Action, StartAttempt, Task};
 use apply::Fold;
 use decide::Decision;
-use event::{Event, Question, Trigger};
+use event::{Event, ExecutionStarted, Question, Trigger};
 use input::{Input, Timer};
 use resolve::Resolver;
 use rules::{NodeRule, Performer, SettingsRule};
@@ -188,6 +188,16 @@ impl Execution {
     /// The plan it runs.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
+    }
+
+    /// The agents that it was given, by id.
+    pub fn agents(&self) -> &Arc<AgentSet> {
+        &self.agents
+    }
+
+    /// Where it came from and what it pins; `None` before it is started.
+    pub fn started(&self) -> Option<&ExecutionStarted> {
+        self.state.started.as_deref()
     }
 
     /// The last record that was folded; 0 before the first.
