@@ -31,6 +31,7 @@ pub mod plan_table;
 pub mod progress_table;
 pub mod queue;
 pub mod retention;
+pub mod shipped_table;
 pub mod signal_table;
 pub mod ticket;
 pub mod workflow_table;

@@ -30,7 +30,8 @@ pub struct AgentRow {
     pub body: String,
 }
 
-fn put(conn: &Connection, agent: &AgentRow) -> rusqlite::Result<()> {
+/// Adds an agent, or replaces the one of the same id.
+pub(super) fn put(conn: &Connection, agent: &AgentRow) -> rusqlite::Result<()> {
     conn.prepare_cached(
         "INSERT INTO agent (id, digest, updated_ms, body) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT DO UPDATE SET digest = ?2, updated_ms = ?3, body = ?4",
@@ -53,7 +54,8 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<AgentRow> {
     })
 }
 
-fn get(conn: &Connection, id: &AgentId) -> rusqlite::Result<Option<AgentRow>> {
+/// An agent, if it exists.
+pub(super) fn get(conn: &Connection, id: &AgentId) -> rusqlite::Result<Option<AgentRow>> {
     conn.prepare_cached("SELECT * FROM agent WHERE id = ?1")?
         .query_row([id.as_str()], from_row)
         .optional()
@@ -69,9 +71,12 @@ fn remove(conn: &Connection, id: &AgentId) -> rusqlite::Result<bool> {
 }
 
 impl Store {
-    /// Adds an agent, or replaces the one of the same id.
-    pub async fn put_agent(&self, agent: AgentRow) -> Result<(), StoreError> {
-        self.write(move |conn| Ok(put(conn, &agent)?)).await
+    /// Adds agents, or replaces those of the same ids; all or none.
+    pub async fn put_agents(&self, agents: Vec<AgentRow>) -> Result<(), StoreError> {
+        self.write(move |conn| {
+            agents.iter().try_for_each(|agent| Ok::<_, StoreError>(put(conn, agent)?))
+        })
+        .await
     }
 
     /// Removes an agent. Gives whether there was one.

@@ -8,7 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::store::{
     agent_table, blob_table, consent_table, execution_table, node_result_table, owner_table,
-    plan_table, progress_table, record_table, signal_table, workflow_table,
+    plan_table, progress_table, record_table, shipped_table, signal_table, workflow_table,
 };
 
 /// Marks a database as ours: `Cyan` in ASCII.
@@ -28,6 +28,7 @@ pub(super) const STEPS: &[&[&str]] = &[&[
     workflow_table::CREATE,
     agent_table::CREATE,
     consent_table::CREATE,
+    shipped_table::CREATE,
 ]];
 
 /// Why a database could not be brought to the newest version.

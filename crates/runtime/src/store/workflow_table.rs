@@ -35,6 +35,9 @@ CREATE INDEX workflow_by_workspace ON workflow (workspace, updated_ms);
 -- For `list` of the blueprints, which all workspaces share.
 CREATE INDEX workflow_by_kind ON workflow (is_blueprint, updated_ms);
 
+-- For `by_origin`.
+CREATE UNIQUE INDEX workflow_by_origin ON workflow (origin) WHERE origin IS NOT NULL;
+
 -- For the reference when a plan is removed.
 CREATE INDEX workflow_by_plan ON workflow (published_plan);
 
@@ -221,6 +224,16 @@ fn get(conn: &Connection, id: WorkflowId) -> rusqlite::Result<Option<WorkflowRec
     Ok(Some(WorkflowRecord { header, definition }))
 }
 
+/// The blueprint that came from a shipped file and still is as it was shipped, with its version.
+pub(super) fn by_origin(
+    conn: &Connection,
+    origin: &str,
+) -> rusqlite::Result<Option<(WorkflowId, u64)>> {
+    conn.prepare_cached("SELECT id, version FROM workflow WHERE origin = ?1")?
+        .query_row([origin], |row| Ok((parsed(row, "id")?, row.get::<_, i64>("version")? as u64)))
+        .optional()
+}
+
 fn list(conn: &Connection, filter: &WorkflowFilter) -> rusqlite::Result<Vec<WorkflowHeader>> {
     conn.prepare_cached(&list_sql(filter))?
         .query_map(
@@ -263,7 +276,8 @@ fn published_document(
     })
 }
 
-fn insert(
+/// Adds a workflow, at version 1.
+pub(super) fn insert(
     conn: &Connection,
     id: WorkflowId,
     content: &WorkflowContent,
@@ -299,7 +313,8 @@ fn expect_version(conn: &Connection, id: WorkflowId, expected: u64) -> Result<()
     Ok(())
 }
 
-fn update(
+/// Changes a workflow that is still at version `expected`, and gives its new version.
+pub(super) fn update(
     conn: &Connection,
     id: WorkflowId,
     expected: u64,
@@ -344,6 +359,21 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         self.write(move |conn| insert(conn, id, &content, at)).await
+    }
+
+    /// Adds workflows to a workspace, at version 1, all or none. `make` is told which names the
+    /// workspace's workflows have, and may be called again.
+    pub async fn create_workflows(
+        &self,
+        workspace: String,
+        mut make: impl FnMut(&BTreeSet<String>) -> Vec<(WorkflowId, WorkflowContent)> + Send + 'static,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.write(move |conn| {
+            let made = make(&names_taken(conn, &workspace)?);
+            made.iter().try_for_each(|(id, content)| insert(conn, *id, content, at))
+        })
+        .await
     }
 
     /// Changes a workflow that is still at version `expected`, and gives its new version.
@@ -448,6 +478,21 @@ mod tests {
         let document = content.published.unwrap().document;
         assert_eq!(store.text(document).unwrap(), content.definition);
         assert_eq!(store.workflow(id(2)).unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn several_workflows_are_added_together_or_not_at_all() {
+        let (_folder, store) = new_store();
+        store.create_workflow(id(1), draft("a"), Timestamp(5)).await.unwrap();
+        let seen = |names: &BTreeSet<String>| format!("after {names:?}");
+        let make =
+            move |names: &BTreeSet<String>| vec![(id(2), draft(&seen(names))), (id(3), draft("c"))];
+        store.create_workflows("Personal".to_owned(), make, Timestamp(6)).await.unwrap();
+        let second = store.workflow(id(2)).unwrap().unwrap();
+        assert_eq!(second.header.name, "after {\"a\"}");
+        let make = |_: &BTreeSet<String>| vec![(id(4), draft("d")), (id(3), draft("again"))];
+        store.create_workflows("Personal".to_owned(), make, Timestamp(7)).await.unwrap_err();
+        assert_eq!(store.workflow(id(4)).unwrap(), None);
     }
 
     #[tokio::test]
