@@ -3,5 +3,6 @@
 
 pub mod atomic_file;
 pub mod clock;
+pub mod preflight;
 pub mod runner;
 pub mod store;

@@ -11,6 +11,7 @@ use engine::scheduler::event::Warning;
 use tokio::sync::{mpsc, watch};
 
 pub mod echo;
+pub mod process;
 pub mod scripted;
 pub mod settings;
 #[cfg(test)]

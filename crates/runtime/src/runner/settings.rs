@@ -111,27 +111,20 @@ impl<'a> Settings<'a> {
             .transpose()
     }
 
-    /// A list of texts; absent and `null` are an empty one. Numbers, `true` and `false` are taken
-    /// as their text: a template that stands alone keeps its JSON type.
+    /// A list of texts; absent and `null` are an empty one. Anything else in it counts as its JSON
+    /// text: a template that stands alone keeps its type, and an argument is text in the end.
     pub fn texts(self, key: &'static str) -> Result<Vec<String>, SettingsError> {
         let Some(value) = self.present(key) else { return Ok(Vec::new()) };
         let items = value.as_array().ok_or_else(|| wrong(key, "a list of texts", value))?;
-        let item_at = |(index, item): (usize, &Value)| {
-            scalar_text(item).ok_or_else(|| wrong(format!("{key}[{index}]"), "a text", item))
-        };
-        items.iter().enumerate().map(item_at).collect()
+        Ok(items.iter().map(text_of).collect())
     }
 
-    /// An object of texts; absent and `null` are an empty one. Numbers, `true` and `false` are
-    /// taken as their text.
+    /// An object of texts; absent and `null` are an empty one. Anything else in it counts as its
+    /// JSON text.
     pub fn text_map(self, key: &'static str) -> Result<BTreeMap<String, String>, SettingsError> {
         let Some(value) = self.present(key) else { return Ok(BTreeMap::new()) };
         let object = value.as_object().ok_or_else(|| wrong(key, "an object of texts", value))?;
-        let entry = |(name, item): (&String, &Value)| match scalar_text(item) {
-            Some(text) => Ok((name.clone(), text)),
-            None => Err(wrong(format!("{key}.{name}"), "a text", item)),
-        };
-        object.iter().map(entry).collect()
+        Ok(object.iter().map(|(name, item)| (name.clone(), text_of(item))).collect())
     }
 
     fn present(self, key: &str) -> Option<&'a Value> {
@@ -139,16 +132,12 @@ impl<'a> Settings<'a> {
     }
 }
 
-fn scalar_text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(_) | Value::Bool(_) => Some(value.to_json()),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
-    }
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_json(), str::to_owned)
 }
 
-fn wrong(place: impl Into<String>, expected: &'static str, found: &Value) -> SettingsError {
-    SettingsError::WrongType { place: place.into(), expected, found: named(found) }
+fn wrong(place: &str, expected: &'static str, found: &Value) -> SettingsError {
+    SettingsError::WrongType { place: place.to_owned(), expected, found: named(found) }
 }
 
 /// A value as it is told to people: small ones in full, others by their kind.
@@ -171,16 +160,16 @@ mod tests {
 
     #[test]
     fn a_wrong_type_is_told_with_its_place() {
-        let object = value(r#"{"args": ["a", {}], "env": {"A": []}, "takes": -1}"#);
+        let object = value(r#"{"args": "a", "env": [], "takes": -1}"#);
         let settings = Settings::new(&object).unwrap();
         let message = |error: SettingsError| error.to_string();
         assert_eq!(
             message(settings.texts("args").unwrap_err()),
-            "`args[1]` must be a text, not an object"
+            "`args` must be a list of texts, not a text"
         );
         assert_eq!(
             message(settings.text_map("env").unwrap_err()),
-            "`env.A` must be a text, not a list"
+            "`env` must be an object of texts, not a list"
         );
         assert_eq!(
             message(settings.whole_number("takes").unwrap_err()),
@@ -195,9 +184,9 @@ mod tests {
 
     #[test]
     fn numbers_in_lists_of_texts_keep_their_digits() {
-        let object = value(r#"{"args": [18446744073709551616, 1.0, true, "x"]}"#);
+        let object = value(r#"{"args": [18446744073709551616, 1.0, true, {"a": []}, "x"]}"#);
         let texts = Settings::new(&object).unwrap().texts("args").unwrap();
-        assert_eq!(texts, ["18446744073709551616", "1.0", "true", "x"]);
+        assert_eq!(texts, ["18446744073709551616", "1.0", "true", r#"{"a":[]}"#, "x"]);
     }
 
     #[test]
