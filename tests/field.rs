@@ -2,3 +2,4 @@
 
 mod json_test_suite;
 mod naughty_strings;
+mod processes;
