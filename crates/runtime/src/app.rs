@@ -5,17 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
 
+use engine::ids::OwnerId;
 use engine::limits::PROMPT_ADDITION_CHARS_MAX_DEFAULT;
 use engine::scheduler::OverrideLimits;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
-use crate::clock::SystemClock;
+use crate::clock::{Clock, SystemClock, wall_clock};
 use crate::driver::{Driver, DriverOptions};
 use crate::runner::Runners;
+use crate::runner::process::registry::ProcessRegistry;
+use crate::runner::process::{ProcessLimits, ProcessRunner, ProcessRunnerConfig};
 use crate::store::Store;
 use crate::store::open::{OpenError, StoreOptions};
-use crate::store::ownership::Owner;
+use crate::store::ownership::{Owner, OwnerError};
 
 pub mod check;
 pub mod executions;
@@ -23,14 +27,23 @@ mod listener;
 mod recovery;
 pub(crate) mod signals;
 pub mod start;
+#[cfg(test)]
+mod tests;
 
 use listener::Listener;
+
+/// Below the data folder: which programs run for which owner.
+const PROCESSES: &str = "processes";
+/// Below the data folder: outputs that are not text.
+const RAW: &str = "raw";
 
 /// How to open the app.
 #[derive(Clone, Debug)]
 pub struct AppOptions {
     /// The data folder. Created if it is not there.
     pub home: PathBuf,
+    /// What this process is, for people who look at who owns an execution.
+    pub program: String,
     /// How many processes may run at the same time; `None`: twice the processor's cores.
     pub processes_max: Option<usize>,
     /// The longest `systemPromptAddition`, in characters.
@@ -47,10 +60,22 @@ impl AppOptions {
             .unwrap_or(PROMPT_ADDITION_CHARS_MAX_DEFAULT);
         AppOptions {
             home: home.into(),
+            program: "cyanotype".to_owned(),
             processes_max: None,
             prompt_addition_chars_max: chars_max,
         }
     }
+}
+
+/// Why the app could not be opened. Nothing that was there was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenAppError {
+    /// The store could not be opened.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// This process could not be made an owner of executions.
+    #[error(transparent)]
+    Owner(#[from] OwnerError),
 }
 
 /// Cyanotype on one data folder. Cheap to clone.
@@ -62,23 +87,27 @@ pub struct App {
 struct Inner {
     home: PathBuf,
     store: Store,
-    owner: Owner,
     driver: Driver,
+    /// Held, with its lock, until everything else is closed.
+    _owner: Owner,
     closing: watch::Sender<bool>,
     listener: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl App {
     /// Opens the data folder and registers this process as an owner. Runs and resumes nothing.
-    pub async fn open(options: AppOptions) -> Result<App, OpenError> {
-        let store = Store::open(StoreOptions::new(&options.home))?;
-        let owner = Owner::register(&store)?;
+    pub async fn open(options: AppOptions) -> Result<App, OpenAppError> {
+        let clock = SystemClock::default();
+        let store = Store::open(StoreOptions { folder: options.home.clone(), wall_clock })?;
+        let id = OwnerId(Uuid::now_v7());
+        let owner =
+            Owner::register(&store, id, options.program.clone(), clock.read().wall).await?;
         let cores = available_parallelism().map_or(2, usize::from);
         let driver = Driver::new(DriverOptions {
             store: store.clone(),
-            owner: owner.id(),
-            clock: Box::new(SystemClock::default()),
-            runners: Runners::new(&options.home, owner.id()),
+            owner: id,
+            clock: Box::new(clock),
+            runners: Runners::new(process_runner(&options.home, id)),
             processes_max: options.processes_max.unwrap_or(2 * cores),
             limits: OverrideLimits {
                 prompt_addition_chars_max: options.prompt_addition_chars_max,
@@ -87,7 +116,8 @@ impl App {
         let (closing, closed) = watch::channel(false);
         let listener = Listener { store: store.clone(), driver: driver.clone(), closed };
         let listener = Mutex::new(Some(tokio::spawn(listener.run())));
-        let inner = Inner { home: options.home, store, owner, driver, closing, listener };
+        let inner =
+            Inner { home: options.home, store, driver, _owner: owner, closing, listener };
         Ok(App { inner: Arc::new(inner) })
     }
 
@@ -99,9 +129,8 @@ impl App {
         if let Some(listener) = listener {
             let _ = listener.await;
         }
-        self.owner().release();
         let store = self.store().clone();
-        let _ = tokio::task::spawn_blocking(move || store.close()).await;
+        store.off_thread(Store::close).await;
     }
 
     /// The data folder.
@@ -114,13 +143,23 @@ impl App {
         &self.inner.store
     }
 
-    /// This process as an owner of executions.
-    pub(crate) fn owner(&self) -> &Owner {
-        &self.inner.owner
-    }
-
     /// What drives the executions of this process.
     pub(crate) fn driver(&self) -> &Driver {
         &self.inner.driver
     }
+}
+
+fn process_runner(home: &Path, owner: OwnerId) -> ProcessRunner {
+    let registry = ProcessRegistry::open(&home.join(PROCESSES), owner)
+        .inspect_err(|error| {
+            tracing::warn!(component = "app", action = "no_process_registry", %error);
+        })
+        .ok();
+    ProcessRunner::new(ProcessRunnerConfig {
+        environment: std::env::vars_os().collect(),
+        working_folder: std::env::current_dir().unwrap_or_else(|_| home.to_owned()),
+        raw_folder: home.join(RAW),
+        registry,
+        limits: ProcessLimits::default(),
+    })
 }

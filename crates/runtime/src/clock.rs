@@ -34,12 +34,14 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn read(&self) -> Reading {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Reading {
-            wall: Timestamp(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX)),
-            monotonic: self.started.elapsed(),
-        }
+        Reading { wall: wall_clock(), monotonic: self.started.elapsed() }
     }
+}
+
+/// What the machine's wall clock says.
+pub fn wall_clock() -> Timestamp {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(wall.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Gives the driver its `now`: the larger of the wall clock and the last `now` plus the time that

@@ -15,7 +15,8 @@ use tokio::task::JoinHandle;
 use crate::clock::{Clock, NowSource};
 use crate::runner::Runners;
 use crate::store::signal_table::SignalId;
-use crate::store::{Store, Ticket};
+use crate::store::Store;
+use crate::store::ticket::Ticket;
 
 mod attempt;
 pub mod load;

@@ -1,8 +1,11 @@
 //! Cyanotype on this machine: the store, the local driver, the runners, and the use cases that
 //! windows and the command line offer. No window toolkit below this line.
 
+pub mod app;
 pub mod atomic_file;
 pub mod clock;
+pub mod driver;
 pub mod preflight;
 pub mod runner;
+pub mod schema;
 pub mod store;

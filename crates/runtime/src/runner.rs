@@ -2,13 +2,17 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
+use engine::agent::RunnerKind;
 use engine::failure::Failure;
 use engine::ids::{ExecutionId, WorkflowId};
 use engine::payload::Payload;
 use engine::scheduler::action::StartAttempt;
 use engine::scheduler::event::Warning;
 use tokio::sync::{mpsc, watch};
+
+use process::ProcessRunner;
 
 pub mod echo;
 pub mod process;
@@ -94,8 +98,8 @@ pub struct StopSignal {
     raised: watch::Receiver<bool>,
 }
 
-/// Raises a [`StopSignal`].
-#[derive(Debug)]
+/// Raises a [`StopSignal`]. Clones raise the same one.
+#[derive(Clone, Debug)]
 pub struct StopHandle {
     raised: watch::Sender<bool>,
 }
@@ -119,6 +123,34 @@ impl StopSignal {
         if self.raised.wait_for(|raised| *raised).await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+/// The runners of one process start, by kind.
+#[derive(Clone)]
+pub struct Runners {
+    echo: Arc<dyn Runner>,
+    process: Arc<dyn Runner>,
+    scripted: Arc<dyn Runner>,
+}
+
+impl Runners {
+    /// The runners that exist.
+    pub fn new(process: ProcessRunner) -> Runners {
+        Runners {
+            echo: Arc::new(echo::EchoRunner),
+            process: Arc::new(process),
+            scripted: Arc::new(scripted::ScriptedRunner),
+        }
+    }
+
+    /// The runner of a kind.
+    pub fn of(&self, kind: RunnerKind) -> Arc<dyn Runner> {
+        Arc::clone(match kind {
+            RunnerKind::Echo => &self.echo,
+            RunnerKind::Process => &self.process,
+            RunnerKind::Scripted => &self.scripted,
+        })
     }
 }
 

@@ -103,6 +103,25 @@ impl Store {
         self.inner.queue.stats()
     }
 
+    /// Everything SQLite finds wrong with the database file, and rows that point nowhere. Empty if
+    /// all is well. Reads the whole file; blocks.
+    pub fn integrity(&self) -> Result<Vec<String>, StoreError> {
+        self.read(|conn| {
+            let mut check = conn.prepare("PRAGMA integrity_check")?;
+            let found: Vec<String> = check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            let mut findings: Vec<String> = found.into_iter().filter(|line| line != "ok").collect();
+            let mut keys = conn.prepare("PRAGMA foreign_key_check")?;
+            let dangling = keys.query_map([], |row| {
+                let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
+                Ok(format!("a row of {table} points to a row of {parent} that is not there"))
+            })?;
+            for finding in dangling {
+                findings.push(finding?);
+            }
+            Ok(findings)
+        })
+    }
+
     /// Runs blocking work on the store on a thread that may block.
     pub async fn off_thread<T: Send + 'static>(
         &self,

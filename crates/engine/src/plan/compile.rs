@@ -31,6 +31,10 @@ use graph::Graph;
 use nodes::Step;
 use workflow::Workflow;
 
+/// Counts the versions of this compiler; kept with every plan it makes. It changes when the same
+/// definition would give a plan that runs differently.
+pub const COMPILER_VERSION: u32 = 1;
+
 /// What became of a definition.
 #[derive(Clone, Debug)]
 pub struct Compiled {

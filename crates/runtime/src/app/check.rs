@@ -37,7 +37,7 @@ impl App {
         }
         let mut after = None;
         loop {
-            let page = self.executions(&ExecutionFilter::default(), after.as_ref())?;
+            let page = self.executions(&ExecutionFilter::default(), after)?;
             for summary in page.executions {
                 self.check_execution(&summary, &mut report);
             }

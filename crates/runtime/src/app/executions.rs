@@ -17,13 +17,15 @@ use crate::driver::AskError;
 use crate::driver::load::{LoadError, Loaded};
 use crate::driver::progress::ProgressNews;
 use crate::driver::publish::{Published, Stalled};
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 use crate::store::execution_table::{ExecutionCursor, ExecutionFilter, ExecutionPage};
 
 /// How often an execution that another process drives is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Records are handed to a watcher at most this often: 30 times a second.
 const TELL_EVERY: Duration = Duration::from_millis(33);
+/// Records that are handed to a watcher at once.
+const RECORDS_MAX: u32 = 4_096;
 /// How long an owner gets to act on a signal before the writer stops waiting for it.
 const SIGNAL_SEEN_MAX: Duration = Duration::from_secs(10);
 
@@ -39,12 +41,6 @@ pub enum ExecutionError {
     /// It makes no sense for it as it is.
     #[error(transparent)]
     Rejected(#[from] Rejected),
-    /// Nobody drives it, so it has to be resumed first.
-    #[error("execution {execution} is interrupted: resume it first (`cyanotype resume {execution}`)")]
-    Interrupted {
-        /// Which.
-        execution: ExecutionId,
-    },
     /// Its owner did not react.
     #[error("the process that runs execution {execution} did not react; is it busy or stopped?")]
     OwnerSilent {
@@ -87,7 +83,7 @@ impl App {
     pub fn executions(
         &self,
         filter: &ExecutionFilter,
-        after: Option<&ExecutionCursor>,
+        after: Option<ExecutionCursor>,
     ) -> Result<ExecutionPage, ExecutionError> {
         Ok(self.store().executions(filter, after)?)
     }
@@ -135,10 +131,10 @@ impl App {
         if self.driver().is_driving(id) {
             return self.ask(id, kind.into_input()).await;
         }
-        if self.claim_interrupted(id).await? {
-            // Nobody drove it. The input comes before anything starts again, so that a cancelled
-            // execution starts nothing.
-            return self.adopt_with(id, Some(kind.into_input())).await;
+        if let Some(found) = self.interrupted(Some(id))?.first()
+            && self.claim(found).await?
+        {
+            return self.adopt(found, Some(kind.into_input())).await;
         }
         self.signal(id, kind).await
     }
@@ -156,7 +152,8 @@ impl App {
     /// Leaves a signal for the process that drives the execution, and waits until it was seen.
     async fn signal(&self, id: ExecutionId, kind: SignalKind) -> Result<(), ExecutionError> {
         let Signal { kind: name, body } = kind.write();
-        let signal = self.store().write_signal(id, name, &body).await?;
+        let at = self.driver().now();
+        let signal = self.store().write_signal(id, name.to_owned(), body, at).await?;
         let deadline = Instant::now() + SIGNAL_SEEN_MAX;
         while Instant::now() < deadline {
             if self.store().is_signal_consumed(signal)? {
@@ -234,7 +231,7 @@ impl Watch {
         let looked = tokio::task::spawn_blocking(move || {
             // The row first: records that come in between are read all the same.
             let row = store.execution(id)?;
-            Ok::<_, StoreError>((row, store.records_after(id, seen)?))
+            Ok::<_, StoreError>((row, store.records_after(id, seen, RECORDS_MAX)?))
         });
         let (row, records) = looked.await.map_err(|_| StoreError::Closed)??;
         let row = row.ok_or(StoreError::UnknownExecution { execution: self.id })?;
@@ -257,6 +254,7 @@ impl Watch {
     /// Waits until it is worth looking again.
     async fn wait(&mut self) -> Option<WatchItem> {
         let seen = self.seen;
+        let is_driven_here = self.published.is_some();
         let published = async {
             match &mut self.published {
                 Some(published) => {
@@ -288,7 +286,7 @@ impl Watch {
                     None
                 }
             },
-            () = tokio::time::sleep(LOOK_EVERY), if self.published.is_none() => None,
+            () = tokio::time::sleep(LOOK_EVERY), if !is_driven_here => None,
         }
     }
 }

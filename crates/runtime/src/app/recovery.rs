@@ -4,11 +4,13 @@ use engine::ids::{ExecutionId, OwnerId, Seq};
 use engine::scheduler::Execution;
 use engine::scheduler::input::Input;
 
-use super::App;
+use super::{App, PROCESSES};
 use super::executions::ExecutionError;
-use crate::driver::load::load;
-use crate::runner::process::registry;
+use crate::driver::load::{LoadError, load};
+use crate::runner::process::survivors;
 use crate::store::append::Append;
+use crate::store::owner_table::Unsettled;
+use crate::store::ownership::Claim;
 use crate::store::ticket::Ticket;
 
 impl App {
@@ -19,61 +21,69 @@ impl App {
         &self,
         only: Option<ExecutionId>,
     ) -> Result<Vec<ExecutionId>, ExecutionError> {
-        let candidates = match only {
-            Some(id) => {
-                self.execution(id)?;
-                vec![id]
-            }
-            None => self.owner().adoptable()?.into_iter().map(|found| found.execution).collect(),
-        };
+        if let Some(id) = only {
+            self.execution(id)?;
+        }
+        let interrupted = self.interrupted(only)?;
         let mut resumed = Vec::new();
-        for id in candidates {
-            if self.claim_interrupted(id).await? {
-                self.adopt_with(id, None).await?;
-                resumed.push(id);
+        for found in interrupted {
+            if self.claim(&found).await? {
+                self.adopt(&found, None).await?;
+                resumed.push(found.execution);
             }
         }
         Ok(resumed)
     }
 
-    /// Makes this process the owner of an execution whose owner is dead. `false`: it has ended,
-    /// its owner is alive, or another process was quicker.
-    pub(super) async fn claim_interrupted(&self, id: ExecutionId) -> Result<bool, ExecutionError> {
-        let row = self.store().execution(id)?;
-        let row = row.ok_or(ExecutionError::NotFound { execution: id })?;
+    /// The executions whose owner is dead: all, or only one if it is among them.
+    pub(super) fn interrupted(
+        &self,
+        only: Option<ExecutionId>,
+    ) -> Result<Vec<Unsettled>, ExecutionError> {
+        let mut found = self.store().adoptable(self.driver().owner())?;
+        found.retain(|found| only.is_none_or(|id| found.execution == id));
+        Ok(found)
+    }
+
+    /// Makes this process the owner of an interrupted execution. `false`: another was quicker.
+    pub(super) async fn claim(&self, found: &Unsettled) -> Result<bool, ExecutionError> {
         let me = self.driver().owner();
-        if row.summary.is_settled || row.owner == me || self.owner().is_alive(row.owner)? {
+        if self.store().claim(found.execution, found.owner, me).await? == Claim::Missed {
             return Ok(false);
         }
-        if !self.store().claim(id, row.owner, me).await? {
-            return Ok(false);
-        }
-        self.end_survivors(row.owner).await;
+        self.end_survivors(found.owner).await;
         Ok(true)
     }
 
     /// Ends what the dead owner's attempts may have left running, before they are called lost.
     async fn end_survivors(&self, dead: OwnerId) {
-        let folder = self.home().to_owned();
+        let processes = self.home().join(PROCESSES);
         let ended =
-            tokio::task::spawn_blocking(move || registry::end_survivors(&folder, dead)).await;
-        for survivor in ended.into_iter().flatten() {
-            tracing::warn!(component = "app", action = "survivor_ended", process = ?survivor);
+            self.store().off_thread(move |_| survivors::end_survivors(&processes, dead)).await;
+        match ended {
+            Ok(ended) => {
+                for survivor in ended {
+                    tracing::warn!(component = "app", action = "survivor_ended", ?survivor);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(component = "app", action = "survivors_unknown", %error);
+            }
         }
     }
 
     /// Continues a claimed execution. `wish` is decided before anything starts again.
-    pub(super) async fn adopt_with(
+    pub(super) async fn adopt(
         &self,
-        id: ExecutionId,
+        found: &Unsettled,
         wish: Option<Input>,
     ) -> Result<(), ExecutionError> {
-        let (store, limits) = (self.store().clone(), self.driver().limits());
-        let loaded = tokio::task::spawn_blocking(move || load(&store, id))
-            .await
-            .map_err(|error| ExecutionError::NotRecorded(error.to_string()))??;
-        let mut execution = loaded.replay(limits);
-        let unowned_ms = self.driver().now().ms_since(execution.last_at());
+        let id = found.execution;
+        let limits = self.driver().limits();
+        let mut execution =
+            self.store().off_thread(move |store| Ok::<_, LoadError>(load(store, id)?.replay(limits))).await?;
+        let last_seen = found.last_seen.max(execution.last_at());
+        let unowned_ms = self.driver().now().ms_since(last_seen);
         let restarted = Input::HostRestarted { owner: self.driver().owner(), unowned_ms };
         // A cancel comes first, so that nothing starts again; an answer comes after the restart,
         // which may be what makes the node ask.

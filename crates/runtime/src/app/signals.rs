@@ -4,6 +4,7 @@ use engine::ids::Instance;
 use engine::scheduler::event::Answer;
 use engine::scheduler::input::Input;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 /// A wish about an execution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,12 +25,12 @@ pub(crate) enum SignalKind {
 }
 
 /// A wish as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Signal {
     /// What it is about.
     pub kind: &'static str,
-    /// The whole wish as JSON text.
-    pub body: String,
+    /// The whole wish.
+    pub body: Box<RawValue>,
 }
 
 impl SignalKind {
@@ -47,6 +48,7 @@ impl SignalKind {
             ),
             other => serde_json::to_string(other).expect("a signal is plain data"),
         };
+        let body = RawValue::from_string(body).expect("a signal is written as JSON");
         Signal { kind, body }
     }
 
@@ -55,7 +57,7 @@ impl SignalKind {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         enum Whole {
-            Complete { instance: Instance, output: Box<serde_json::value::RawValue> },
+            Complete { instance: Instance, output: Box<RawValue> },
         }
         if let Ok(Whole::Complete { instance, output }) = serde_json::from_str(body) {
             let output = engine::payload::Payload::parse(output.get()).ok()?;
@@ -93,7 +95,7 @@ mod tests {
             .collect();
         wishes.push(SignalKind::Cancel { by: "the command line".to_owned() });
         for wish in wishes {
-            assert_eq!(SignalKind::read(&wish.write().body), Some(wish));
+            assert_eq!(SignalKind::read(wish.write().body.get()), Some(wish));
         }
         assert_eq!(SignalKind::read("{\"dance\":{}}"), None);
     }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::App;
 use crate::schema::{InputSchema, SchemaViolation};
-use crate::store::append::Append;
+use crate::store::append::{Append, AppendError};
 use crate::store::create::{CreateError, Created, Idempotency, NewExecution};
 use crate::store::plan_table::PlanRow;
 
@@ -88,10 +88,13 @@ pub enum StartError {
     /// The idempotency key was used for something else, or the store refused.
     #[error(transparent)]
     Create(#[from] CreateError),
+    /// The store did not take the execution's first records.
+    #[error(transparent)]
+    Append(#[from] AppendError),
 }
 
 impl App {
-    /// Starts an execution and drives it. Returns before anything has run.
+    /// Starts an execution and drives it. Returns once its first records are on disk.
     pub async fn start(&self, request: StartRequest) -> Result<Started, StartError> {
         let plan = compile_to_run(&request)?;
         let given = request.input.clone().unwrap_or_else(|| Value::Object(Object::default()));
@@ -122,7 +125,7 @@ impl App {
             plan: PlanRow {
                 digest: plan.digest,
                 document: Digest::of(document.as_bytes()),
-                compiler: COMPILER_VERSION,
+                compiler_version: COMPILER_VERSION,
                 diagnostics: "[]".to_owned(),
             },
             document,
@@ -147,7 +150,8 @@ impl App {
         match self.store().create_execution(new).await? {
             Created::Existing(execution) => Ok(Started { execution, existed: true }),
             Created::New(ticket) => {
-                self.driver().drive(execution, committed.actions, ticket);
+                self.driver().drive(execution, committed.actions, ticket.clone());
+                ticket.durable().await?;
                 Ok(Started { execution: id, existed: false })
             }
         }

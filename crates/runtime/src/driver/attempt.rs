@@ -1,5 +1,6 @@
 //! One attempt on its way: waits for the disk, runs, watches the clocks, reports.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::failure::{Failure, FailureClass};
@@ -15,9 +16,10 @@ use super::Shared;
 use super::progress::ProgressBatcher;
 use super::task::Message;
 use crate::runner::{
-    AttemptOutcome, AttemptRequest, ProgressSink, Runner, StopHandle, StopSignal, scripted,
+    AttemptOutcome, AttemptRequest, ProgressSink, Runner, StopHandle, StopSignal,
 };
-use crate::store::Ticket;
+use crate::runner::scripted::Script;
+use crate::store::ticket::Ticket;
 
 /// Lines of progress that may wait to be taken before further ones are dropped.
 const PROGRESS_LINES_WAITING_MAX: usize = 1_024;
@@ -39,8 +41,12 @@ pub(super) fn perform_at_once(start: &StartAttempt) -> Option<Report> {
         Task::Transform => Some(completed(start.input.clone())),
         Task::Agent { agent, settings, .. } => match agent.agent.runner {
             RunnerKind::Echo => Some(completed(start.input.clone())),
-            RunnerKind::Scripted => scripted::at_once(settings, &start.input, start.attempt)
-                .map(|outcome| report_of(outcome, Usage::default())),
+            RunnerKind::Scripted => {
+                let script = Script::read(settings.value()).ok()?;
+                (script.takes_ms == 0)
+                    .then(|| script.outcome(start.attempt, &start.input))
+                    .map(|outcome| report_of(outcome, Usage::default()))
+            }
             RunnerKind::Process => None,
         },
     }
@@ -48,7 +54,7 @@ pub(super) fn perform_at_once(start: &StartAttempt) -> Option<Report> {
 
 /// An attempt that runs beside its execution.
 pub(super) struct RunningAttempt {
-    pub shared: std::sync::Arc<Shared>,
+    pub shared: Arc<Shared>,
     pub request: AttemptRequest,
     /// The append that recorded its start; it runs once that is on disk.
     pub recorded: Option<Ticket>,
@@ -114,13 +120,14 @@ impl RunningAttempt {
         let timeout_ms = self.request.start.start_to_close_timeout_ms;
         let began = Instant::now();
         let deadline = timeout_ms.map(|ms| began + Duration::from_millis(ms));
+        let mut stopped = self.stopped.clone();
         let mut run = runner.run(self.request.clone(), sink, self.stopped.clone());
         let ended = loop {
             let silent_at = batcher.last_sign(began) + Duration::from_millis(WATCHDOG_MS);
             let wake_at = deadline.map_or(silent_at, |deadline| deadline.min(silent_at));
             tokio::select! {
                 outcome = &mut run => break Watched::Ended(outcome),
-                () = self.stopped.clone_wait() => {
+                () = stopped.stopped() => {
                     break match tokio::time::timeout(STOP_MAX, &mut run).await {
                         Ok(outcome) => Watched::Ended(outcome),
                         Err(_) => Watched::Stuck,

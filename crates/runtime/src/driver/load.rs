@@ -14,7 +14,8 @@ use engine::scheduler::event::Event;
 use engine::value::Value;
 
 use super::Shared;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
+use crate::store::error::StoreError;
 
 /// Why an execution could not be brought back. Nothing was changed.
 #[derive(Debug, thiserror::Error)]

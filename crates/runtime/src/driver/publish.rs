@@ -4,7 +4,7 @@ use engine::ids::Seq;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::task::Message;
-use crate::store::Ticket;
+use crate::store::ticket::Ticket;
 use crate::store::append::AppendError;
 
 /// How far an execution is on disk.

@@ -21,7 +21,7 @@ use super::timers::Timers;
 use crate::runner::{AttemptRequest, StopHandle};
 use crate::store::append::{Append, AppendError};
 use crate::store::signal_table::SignalId;
-use crate::store::Ticket;
+use crate::store::ticket::Ticket;
 
 /// Inputs that are decided in a row before the inbox is looked at and others get their turn.
 const INPUTS_IN_A_ROW_MAX: usize = 64;

@@ -115,6 +115,16 @@ impl Store {
         .await
     }
 
+    /// Whether somebody has acted on a signal. One that is gone was acted on.
+    pub fn is_signal_consumed(&self, signal: SignalId) -> Result<bool, StoreError> {
+        self.read(|conn| {
+            let is_waiting = conn
+                .prepare_cached("SELECT 1 FROM signal WHERE id = ?1 AND consumed_seq IS NULL")?
+                .exists([signal.0])?;
+            Ok(!is_waiting)
+        })
+    }
+
     /// The signals for the executions of an owner that nobody has acted on, oldest first.
     /// Cheap enough to be asked several times a second.
     pub fn signals_for(&self, owner: OwnerId) -> Result<Vec<Signal>, StoreError> {
