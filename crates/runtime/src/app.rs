@@ -100,8 +100,7 @@ impl App {
         let clock = SystemClock::default();
         let store = Store::open(StoreOptions { folder: options.home.clone(), wall_clock })?;
         let id = OwnerId(Uuid::now_v7());
-        let owner =
-            Owner::register(&store, id, options.program.clone(), clock.read().wall).await?;
+        let owner = Owner::register(&store, id, options.program.clone(), clock.read().wall).await?;
         let cores = available_parallelism().map_or(2, usize::from);
         let driver = Driver::new(DriverOptions {
             store: store.clone(),
@@ -109,15 +108,12 @@ impl App {
             clock: Box::new(clock),
             runners: Runners::new(process_runner(&options.home, id)),
             processes_max: options.processes_max.unwrap_or(2 * cores),
-            limits: OverrideLimits {
-                prompt_addition_chars_max: options.prompt_addition_chars_max,
-            },
+            limits: OverrideLimits { prompt_addition_chars_max: options.prompt_addition_chars_max },
         });
         let (closing, closed) = watch::channel(false);
         let listener = Listener { store: store.clone(), driver: driver.clone(), closed };
         let listener = Mutex::new(Some(tokio::spawn(listener.run())));
-        let inner =
-            Inner { home: options.home, store, driver, _owner: owner, closing, listener };
+        let inner = Inner { home: options.home, store, driver, _owner: owner, closing, listener };
         Ok(App { inner: Arc::new(inner) })
     }
 

@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 
 use crate::clock::{Clock, NowSource};
 use crate::runner::Runners;
-use crate::store::signal_table::SignalId;
 use crate::store::Store;
+use crate::store::signal_table::SignalId;
 use crate::store::ticket::Ticket;
 
 mod attempt;

@@ -108,7 +108,8 @@ impl Store {
     pub fn integrity(&self) -> Result<Vec<String>, StoreError> {
         self.read(|conn| {
             let mut check = conn.prepare("PRAGMA integrity_check")?;
-            let found: Vec<String> = check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            let found: Vec<String> =
+                check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
             let mut findings: Vec<String> = found.into_iter().filter(|line| line != "ok").collect();
             let mut keys = conn.prepare("PRAGMA foreign_key_check")?;
             let dangling = keys.query_map([], |row| {

@@ -83,11 +83,8 @@ impl App {
             )),
             None => find("it has no records".to_owned()),
         }
-        let mut folded: Vec<NodeSummary> = execution
-            .plan()
-            .node_indices()
-            .filter_map(|idx| execution.node_summary(idx))
-            .collect();
+        let mut folded: Vec<NodeSummary> =
+            execution.plan().node_indices().filter_map(|idx| execution.node_summary(idx)).collect();
         let mut rows = match self.store().node_results(row.id) {
             Ok(rows) => rows,
             Err(error) => return find(error.to_string()),

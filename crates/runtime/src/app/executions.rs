@@ -145,7 +145,9 @@ impl App {
             None => Ok(()),
             Some(Ok(())) => Ok(()),
             Some(Err(AskError::Rejected(rejected))) => Err(rejected.into()),
-            Some(Err(AskError::Append(error))) => Err(ExecutionError::NotRecorded(error.to_string())),
+            Some(Err(AskError::Append(error))) => {
+                Err(ExecutionError::NotRecorded(error.to_string()))
+            }
         }
     }
 

@@ -4,8 +4,8 @@ use engine::ids::{ExecutionId, OwnerId, Seq};
 use engine::scheduler::Execution;
 use engine::scheduler::input::Input;
 
-use super::{App, PROCESSES};
 use super::executions::ExecutionError;
+use super::{App, PROCESSES};
 use crate::driver::load::{LoadError, load};
 use crate::runner::process::survivors;
 use crate::store::append::Append;
@@ -80,8 +80,10 @@ impl App {
     ) -> Result<(), ExecutionError> {
         let id = found.execution;
         let limits = self.driver().limits();
-        let mut execution =
-            self.store().off_thread(move |store| Ok::<_, LoadError>(load(store, id)?.replay(limits))).await?;
+        let mut execution = self
+            .store()
+            .off_thread(move |store| Ok::<_, LoadError>(load(store, id)?.replay(limits)))
+            .await?;
         let last_seen = found.last_seen.max(execution.last_at());
         let unowned_ms = self.driver().now().ms_since(last_seen);
         let restarted = Input::HostRestarted { owner: self.driver().owner(), unowned_ms };

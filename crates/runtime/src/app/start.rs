@@ -113,15 +113,13 @@ impl App {
             trigger: request.trigger,
             parent: None,
         }));
-        let records = execution
-            .decide(start, self.driver().now())
-            .expect("a new execution can be started");
+        let records =
+            execution.decide(start, self.driver().now()).expect("a new execution can be started");
         let committed = execution.commit(&records);
         let new = NewExecution {
-            idempotency: request.idempotency_key.map(|key| Idempotency {
-                key,
-                input: Digest::of(given.to_canonical().as_bytes()),
-            }),
+            idempotency: request
+                .idempotency_key
+                .map(|key| Idempotency { key, input: Digest::of(given.to_canonical().as_bytes()) }),
             plan: PlanRow {
                 digest: plan.digest,
                 document: Digest::of(document.as_bytes()),

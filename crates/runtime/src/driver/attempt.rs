@@ -3,22 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::agent::RunnerKind;
 use engine::failure::{Failure, FailureClass};
 use engine::limits::WATCHDOG_MS;
 use engine::scheduler::action::{StartAttempt, Task};
 use engine::scheduler::event::Usage;
 use engine::scheduler::input::{Input, Report};
-use engine::agent::RunnerKind;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::Shared;
 use super::progress::ProgressBatcher;
 use super::task::Message;
-use crate::runner::{
-    AttemptOutcome, AttemptRequest, ProgressSink, Runner, StopHandle, StopSignal,
-};
 use crate::runner::scripted::Script;
+use crate::runner::{AttemptOutcome, AttemptRequest, ProgressSink, Runner, StopHandle, StopSignal};
 use crate::store::ticket::Ticket;
 
 /// Lines of progress that may wait to be taken before further ones are dropped.
@@ -32,11 +30,8 @@ pub(super) fn perform_at_once(start: &StartAttempt) -> Option<Report> {
     if start.leaves_process() {
         return None;
     }
-    let completed = |output| Report::Completed {
-        output,
-        warnings: Vec::new(),
-        usage: Usage::default(),
-    };
+    let completed =
+        |output| Report::Completed { output, warnings: Vec::new(), usage: Usage::default() };
     match &start.task {
         Task::Transform => Some(completed(start.input.clone())),
         Task::Agent { agent, settings, .. } => match agent.agent.runner {
@@ -72,14 +67,10 @@ impl RunningAttempt {
         {
             return;
         }
-        let (instance, attempt) =
-            (self.request.start.instance.clone(), self.request.start.attempt);
+        let (instance, attempt) = (self.request.start.instance.clone(), self.request.start.attempt);
         let report = self.report().await;
-        let _ = self.inbox.send(Message::Input(Input::AttemptReported {
-            instance,
-            attempt,
-            report,
-        }));
+        let _ =
+            self.inbox.send(Message::Input(Input::AttemptReported { instance, attempt, report }));
     }
 
     async fn report(&mut self) -> Report {
@@ -99,9 +90,9 @@ impl RunningAttempt {
                 ),
                 usage,
             },
-            Watched::Silent => Report::Lost {
-                message: format!("no sign of life for {} s", WATCHDOG_MS / 1000),
-            },
+            Watched::Silent => {
+                Report::Lost { message: format!("no sign of life for {} s", WATCHDOG_MS / 1000) }
+            }
             Watched::Stuck => Report::Failed {
                 failure: Failure::new(
                     FailureClass::Internal,

@@ -61,10 +61,7 @@ pub fn load(store: &Store, id: ExecutionId) -> Result<Loaded, LoadError> {
     for pinned in &started.agents {
         let agent = read_agent(&store.text(pinned.digest)?)
             .map_err(|why| damaged(format!("agent {}: {why}", pinned.id)))?;
-        agents.insert(
-            pinned.id.clone(),
-            Arc::new(PinnedAgent { agent, digest: pinned.digest }),
-        );
+        agents.insert(pinned.id.clone(), Arc::new(PinnedAgent { agent, digest: pinned.digest }));
     }
     let (document, plan) = read_plan(&store.text(started.document)?, started.plan, &agents)
         .map_err(|why| damaged(format!("plan {}: {why}", started.plan)))?;

@@ -4,8 +4,8 @@ use engine::ids::Seq;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::task::Message;
-use crate::store::ticket::Ticket;
 use crate::store::append::AppendError;
+use crate::store::ticket::Ticket;
 
 /// How far an execution is on disk.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -21,12 +21,7 @@ impl Slots {
     }
 
     /// Sends a place to the inbox as soon as there is one. Whoever asks first gets it first.
-    pub fn ask(
-        &self,
-        kind: RunnerKind,
-        instance: Instance,
-        inbox: mpsc::UnboundedSender<Message>,
-    ) {
+    pub fn ask(&self, kind: RunnerKind, instance: Instance, inbox: mpsc::UnboundedSender<Message>) {
         let places = match kind {
             RunnerKind::Process => Arc::clone(&self.process),
             RunnerKind::Echo | RunnerKind::Scripted => {

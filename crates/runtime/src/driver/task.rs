@@ -217,7 +217,8 @@ impl ExecutionTask {
             Message::SlotGranted { instance, permit } => {
                 self.slots_asked.remove(&instance);
                 self.granted.insert(instance.clone(), permit);
-                let _ = self.step(Input::SlotGranted { instance: instance.clone() }, Vec::new()).await;
+                let _ =
+                    self.step(Input::SlotGranted { instance: instance.clone() }, Vec::new()).await;
                 // Not used after all: the place is free again.
                 self.granted.remove(&instance);
             }
@@ -405,4 +406,3 @@ impl Drop for ExecutionTask {
         self.shared.forget(self.execution.id());
     }
 }
-

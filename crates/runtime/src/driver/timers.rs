@@ -30,12 +30,14 @@ impl Timers {
     pub fn set(&mut self, timer: Timer, at: Timestamp, now: Timestamp, reading: Reading) {
         let wait = Duration::from_millis(at.ms_since(now));
         let due = Due { wall: at, monotonic: reading.monotonic.saturating_add(wait) };
-        self.waiting.entry(timer).and_modify(|old| {
-            if old.wall != at {
-                *old = due;
-            }
-        })
-        .or_insert(due);
+        self.waiting
+            .entry(timer)
+            .and_modify(|old| {
+                if old.wall != at {
+                    *old = due;
+                }
+            })
+            .or_insert(due);
     }
 
     /// Takes out the timers that are due, in their order.
