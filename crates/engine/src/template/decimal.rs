@@ -367,7 +367,9 @@ mod tests {
         }
 
         #[test]
-        fn a_number_is_written_with_the_same_value(text in "-?(0|[1-9][0-9]{0,15})(\\.[0-9]{1,15})?(e-?[0-9]{1,2})?") {
+        fn a_number_is_written_with_the_same_value(
+            text in "-?(0|[1-9][0-9]{0,15})(\\.[0-9]{1,15})?(e-?[0-9]{1,2})?",
+        ) {
             let number = Number::parse(&text).unwrap();
             let back = Decimal::of(&number).unwrap().to_number().unwrap();
             prop_assert_eq!(&back, &number, "{} as {}", text, back.as_str());

@@ -449,8 +449,9 @@ mod tests {
     use crate::template::{Scope, Template};
 
     fn outcome(source: &str) -> String {
-        let value = r#"{"t": "Größe <1> & \"2\"", "n": 1.50, "no": null, "o": {"b": 1.0, "a": [true]},
-            "l": [3, 1.50, 2], "people": [{"name": "bea", "age": 40.0}, {"name": "Al", "age": 9}]}"#;
+        let value = r#"{"t": "Größe <1> & \"2\"", "n": 1.50, "no": null,
+            "o": {"b": 1.0, "a": [true]}, "l": [3, 1.50, 2],
+            "people": [{"name": "bea", "age": 40.0}, {"name": "Al", "age": 9}]}"#;
         let scope = Scope::new().with("v", Value::parse(value).unwrap());
         let template = Template::parse(&format!("{{{{ {source} }}}}"));
         let template = template.unwrap_or_else(|error| panic!("{source}: {error}"));

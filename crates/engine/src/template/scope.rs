@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use indexmap::IndexMap;
 use minijinja::Value as EngineValue;
@@ -14,8 +14,9 @@ use crate::ids::NodeId;
 use crate::payload::Payload;
 use crate::value::{Number, Object, Value};
 
-/// Texts longer than this, in bytes, are handed to the engine once and then shared.
-const SHARED_TEXT_BYTES_MIN: usize = 1024;
+/// Texts of this many bytes are copied for the engine once and then shared; shorter ones are
+/// copied each time they are read.
+const SHARED_TEXT_BYTES_MIN: usize = 4 * 1024;
 
 /// The names a template may read, and nothing else.
 ///
@@ -39,8 +40,8 @@ pub enum ScopeValue {
 #[derive(Debug)]
 struct Root {
     value: ScopeValue,
-    /// Long texts by their place, so that reading one in a loop copies it once.
-    texts: Mutex<BTreeMap<Vec<u32>, Arc<str>>>,
+    /// All long texts by their place, collected when the first of them is read.
+    texts: OnceLock<BTreeMap<Vec<u32>, Arc<str>>>,
 }
 
 /// A list or object somewhere inside a root: the way to it, as positions.
@@ -135,7 +136,7 @@ impl From<&Payload> for ScopeValue {
 
 /// Hands a value to the engine.
 fn lend(value: ScopeValue) -> EngineValue {
-    let root = Arc::new(Root { value, texts: Mutex::default() });
+    let root = Arc::new(Root { value, texts: OnceLock::new() });
     view(&root, Vec::new(), root.value())
 }
 
@@ -148,7 +149,7 @@ fn view(root: &Arc<Root>, way: Vec<u32>, value: &Value) -> EngineValue {
         Value::String(text) if text.len() < SHARED_TEXT_BYTES_MIN => {
             EngineValue::from(text.as_str())
         }
-        Value::String(text) => EngineValue::from(root.shared_text(way, text)),
+        Value::String(_) => EngineValue::from(root.shared_text(&way)),
         Value::Array(_) | Value::Object(_) => {
             EngineValue::from_object(View { root: Arc::clone(root), way })
         }
@@ -174,11 +175,42 @@ impl Root {
         }
     }
 
-    fn shared_text(&self, way: Vec<u32>, text: &str) -> Arc<str> {
-        // A panic while the lock is held leaves a complete map behind.
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(texts.entry(way).or_insert_with(|| Arc::from(text)))
+    /// The long text at a place.
+    fn shared_text(&self, way: &[u32]) -> Arc<str> {
+        let texts = self.texts.get_or_init(|| long_texts(self.value()));
+        Arc::clone(texts.get(way).expect("every long text was collected"))
     }
+}
+
+fn long_texts(value: &Value) -> BTreeMap<Vec<u32>, Arc<str>> {
+    let mut texts = BTreeMap::new();
+    let mut pending = vec![(Vec::new(), value)];
+    while let Some((way, value)) = pending.pop() {
+        let below = |step: usize| {
+            let mut way = way.clone();
+            way.push(position(step));
+            way
+        };
+        let children: &mut dyn Iterator<Item = &Value> = match value {
+            Value::String(text) => {
+                texts.insert(way, Arc::from(text.as_str()));
+                continue;
+            }
+            Value::Array(items) => &mut items.iter(),
+            Value::Object(object) => &mut object.values(),
+            _ => continue,
+        };
+        let of_interest = children.enumerate().filter(|(_, child)| match child {
+            Value::String(text) => text.len() >= SHARED_TEXT_BYTES_MIN,
+            _ => matches!(child, Value::Array(_) | Value::Object(_)),
+        });
+        pending.extend(of_interest.map(|(at, child)| (below(at), child)));
+    }
+    texts
+}
+
+fn position(step: usize) -> u32 {
+    u32::try_from(step).expect("a value has fewer than 2^32 elements")
 }
 
 impl View {
@@ -187,8 +219,8 @@ impl View {
         self.way.iter().fold(self.root.value(), |value, &step| child(value, step))
     }
 
-    fn child(&self, position: usize) -> EngineValue {
-        let step = u32::try_from(position).expect("a value has fewer than 2^32 elements");
+    fn child(&self, at: usize) -> EngineValue {
+        let step = position(at);
         let mut way = Vec::with_capacity(self.way.len() + 1);
         way.extend_from_slice(&self.way);
         way.push(step);
@@ -240,8 +272,8 @@ impl EngineObject for View {
     fn get_value(self: &Arc<Self>, key: &EngineValue) -> Option<EngineValue> {
         match self.value() {
             Value::Array(items) => {
-                let position = key.as_usize().filter(|&position| position < items.len())?;
-                Some(self.child(position))
+                let at = key.as_usize().filter(|&at| at < items.len())?;
+                Some(self.child(at))
             }
             _ => self.get_value_by_str(&key_text(key)?),
         }
@@ -249,7 +281,7 @@ impl EngineObject for View {
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<EngineValue> {
         let object = self.value().as_object()?;
-        object.position(key).map(|position| self.child(position))
+        object.position(key).map(|at| self.child(at))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
