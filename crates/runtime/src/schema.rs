@@ -40,7 +40,8 @@ pub enum SchemaError {
     },
     /// The schema refers to another document. Nothing is ever fetched.
     #[error(
-        "`{uri}` is outside this schema and is not fetched; copy it into `$defs` and refer to `#/$defs/…`"
+        "`{uri}` is outside this schema and is not fetched; \
+         copy it into `$defs` and refer to `#/$defs/…`"
     )]
     Remote {
         /// The document.
@@ -106,6 +107,7 @@ impl InputSchema {
         if violations.is_empty() {
             return Ok(input);
         }
+        violations.sort_by(|left, right| left.path.cmp(&right.path));
         violations.dedup();
         Err(violations)
     }
@@ -352,7 +354,8 @@ fn types(kind: &TypeKind) -> String {
     match kind {
         TypeKind::Single(one) => type_name(*one).to_owned(),
         TypeKind::Multiple(several) => {
-            let names: Vec<&str> = several.iter().map(type_name).collect();
+            let mut names: Vec<&str> = several.iter().map(type_name).collect();
+            names.sort_by_key(|name| *name == "null");
             names.join(" or ")
         }
     }
@@ -411,24 +414,32 @@ mod tests {
             },
             "$defs": {"item": {"default": {"n": 2}, "properties": {"n": {"default": 7.0}}}}
         }"##;
+        let full = r#"{"rate":0,"id":0,"name":"","options":{"deep":0},"shared":1"#;
         let table = [
             (
-                "{}",
-                r#"{"rate":1.0,"id":123456789012345678901234567890,"name":"x","options":{"deep":[1.50]},"shared":{"n":2}}"#,
+                "{}".to_owned(),
+                r#"{"rate":1.0,"id":123456789012345678901234567890,"name":"x","#.to_owned()
+                    + r#""options":{"deep":[1.50]},"shared":{"n":2}}"#,
             ),
             (
-                r#"{"shared":{},"rate":2.50,"id":0,"name":null,"options":{"deep":null},"address":{}}"#,
-                r#"{"shared":{"n":7.0},"rate":2.50,"id":0,"name":null,"options":{"deep":null},"address":{"country":"CH"}}"#,
+                r#"{"shared":{},"rate":2.50,"id":0,"name":null,"options":{"deep":null}}"#
+                    .to_owned(),
+                r#"{"shared":{"n":7.0},"rate":2.50,"id":0,"name":null,"options":{"deep":null}}"#
+                    .to_owned(),
             ),
             (
-                r#"{"rate":0,"id":0,"name":"","options":{"deep":0},"shared":1,"items":[{},{"n":1},5],"pair":[{},{}],"map":{"k":{}}}"#,
-                r#"{"rate":0,"id":0,"name":"","options":{"deep":0},"shared":1,"items":[{"n":7.0},{"n":1},5],"pair":[{"a":1},{}],"map":{"k":{"on":true}}}"#,
+                format!(r#"{full},"items":[{{}},{{"n":1}},5],"pair":[{{}},{{}}]}}"#),
+                format!(r#"{full},"items":[{{"n":7.0}},{{"n":1}},5],"pair":[{{"a":1}},{{}}]}}"#),
             ),
-            ("[{}]", "[{}]"),
-            ("null", "null"),
+            (
+                format!(r#"{full},"map":{{"k":{{}}}},"address":{{}}}}"#),
+                format!(r#"{full},"map":{{"k":{{"on":true}}}},"address":{{"country":"CH"}}}}"#),
+            ),
+            ("[{}]".to_owned(), "[{}]".to_owned()),
+            ("null".to_owned(), "null".to_owned()),
         ];
         for (input, expected) in table {
-            assert_eq!(check(schema, input), expected, "{input}");
+            assert_eq!(check(schema, &input), expected, "{input}");
         }
     }
 
@@ -462,8 +473,15 @@ mod tests {
 
     #[test]
     fn a_reference_to_itself_ends() {
-        let schema = r##"{"$ref": "#", "properties": {"a": {"default": 1}}}"##;
-        assert_eq!(check(schema, "{}"), r#"{"a":1}"#);
+        for schema in [
+            r##"{"$ref": "#", "properties": {"a": {"default": 1}}}"##,
+            r##"{"$ref": "#/$defs/a", "$defs": {
+                "a": {"$ref": "#/$defs/b"},
+                "b": {"allOf": [{"$ref": "#/$defs/a"}], "properties": {"a": {"default": 1}}}
+            }}"##,
+        ] {
+            assert_eq!(check(schema, "{}"), r#"{"a":1}"#, "{schema}");
+        }
     }
 
     #[test]
@@ -486,7 +504,7 @@ mod tests {
             (
                 r#"{"minimum": 1, "multipleOf": 2}"#,
                 "-1",
-                "must be a multiple of 2; must be at least 1",
+                "must be at least 1; must be a multiple of 2",
             ),
             (r#"{"exclusiveMaximum": 10}"#, "10", "must be less than 10"),
             (r#"{"minLength": 1}"#, r#""""#, "must not be empty"),
