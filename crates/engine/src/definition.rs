@@ -11,6 +11,7 @@ mod file;
 mod file_name;
 pub mod migrate;
 mod reader;
+pub mod schema;
 mod writer;
 
 use std::fmt;
@@ -427,3 +428,6 @@ impl fmt::Display for Note {
         f.write_str(&self.message)
     }
 }
+
+#[cfg(test)]
+mod properties;

@@ -35,6 +35,12 @@ use workflow::Workflow;
 /// definition would give a plan that runs differently.
 pub const COMPILER_VERSION: u32 = 1;
 
+/// The most retries a policy may allow.
+pub const RETRIES_MAX: u32 = 1_000_000;
+
+/// The longest time a file may ask for, in seconds: ten years.
+pub const SECONDS_MAX: u64 = 10 * 31_557_600;
+
 /// What became of a definition.
 #[derive(Clone, Debug)]
 pub struct Compiled {
@@ -197,5 +203,7 @@ fn index(n: usize) -> u32 {
     u32::try_from(n).expect("a file is too short for so many nodes or edges")
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

@@ -169,6 +169,9 @@ fn facts_of<'a>(link: &'a Link<'_>, before: &[Fact<'a>]) -> Option<Vec<Fact<'a>>
     Some(facts)
 }
 
+/// What predecessors say about one thing, and how many say it.
+type Claims<'a> = Vec<(&'a Is<'a>, usize)>;
+
 /// Whether a join waits for more predecessors than can have a live edge, though there are enough.
 fn is_too_much(needed: u32, ways: &[Way<'_>]) -> bool {
     let sources: BTreeSet<usize> = ways.iter().map(|(source, _)| *source).collect();
@@ -187,7 +190,7 @@ fn most_live(ways: &[Way<'_>]) -> usize {
     if n_sources > COMPARED_MAX {
         return n_sources;
     }
-    let mut claims: BTreeMap<_, Vec<(&Is<'_>, usize)>> = BTreeMap::new();
+    let mut claims: BTreeMap<(usize, Option<&Path>), Claims<'_>> = BTreeMap::new();
     for ways in by_source.values() {
         // Facts of a source with several edges are alternatives, so nothing is known about it.
         let [facts] = ways[..] else { continue };

@@ -151,21 +151,19 @@ fn report_cycles(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
     let is_inside = |link: &Link<'_>| {
         group_of[link.source].is_some() && group_of[link.source] == group_of[link.target]
     };
-    let mut is_covered = vec![false; draft.links.len()];
+    let mut covered = BTreeSet::new();
     let mut search = Search::new(draft);
     let mut n_reported = 0;
-    for (n, link) in draft.links.iter().enumerate() {
-        if is_covered[n] || !is_inside(link) {
+    for link in draft.links.iter().filter(|link| is_inside(link)) {
+        if covered.contains(&(link.source, link.target)) {
             continue;
         }
         if n_reported == CYCLES_MAX {
             return;
         }
         let way = search.shortest_way(link.target, link.source, is_inside);
-        for &link in &way {
-            is_covered[link] = true;
-        }
-        is_covered[n] = true;
+        covered.extend(way.iter().map(|&n| (draft.links[n].source, draft.links[n].target)));
+        covered.insert((link.source, link.target));
         let mut cycle: Vec<usize> = way.iter().map(|&link| draft.links[link].source).collect();
         cycle.push(link.source);
         let first = (0..cycle.len()).min_by_key(|&at| cycle[at]).unwrap_or_default();

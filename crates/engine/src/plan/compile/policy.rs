@@ -1,15 +1,10 @@
 //! Retry policies, timeouts, join rules and failure policies, from what a file says about them.
 
+use super::{RETRIES_MAX, SECONDS_MAX};
 use crate::definition::{Problem, described};
 use crate::plan::{FailurePolicy, JoinRule};
 use crate::retry::{BACKOFF_BASE_MS_DEFAULT, BACKOFF_MS_MAX_DEFAULT, Backoff, RetryPolicy};
 use crate::value::{Number, Object, Value};
-
-/// The most retries a policy may allow.
-pub const RETRIES_MAX: u32 = 1_000_000;
-
-/// The longest time a file may ask for, in seconds: ten years.
-pub const SECONDS_MAX: u64 = 10 * 31_557_600;
 
 const RETRY_KEYS: [&str; 5] =
     ["maxRetries", "backoffBase", "backoffMax", "retryableErrors", "strategy"];
