@@ -3,3 +3,4 @@
 mod json_test_suite;
 mod naughty_strings;
 mod processes;
+mod real_files;
