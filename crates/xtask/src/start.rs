@@ -1,18 +1,20 @@
 //! `cargo xtask start`: from a fresh clone to a workflow that runs.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 
 use crate::needs;
-use crate::workspace::{cargo, debug_binary, root};
+use crate::workspace::cargo;
 
 /// The blueprint that needs nothing but the product itself.
 const ECHO_DEMO: &str = "blueprints/echo-demo-workflow.json";
 
 /// Builds the product and runs the Echo Demo; the exit code is the run's own.
 pub fn start() -> Result<ExitCode, String> {
+    const PACKAGE: [&str; 3] = ["--package", "cyanotype-cli", "--locked"];
     needs::provide_build_tools()?;
     println!("Building Cyanotype; the first build takes a few minutes, later ones seconds.");
-    let built = cargo(&["build", "--package", "cyanotype-cli", "--locked"])
+    let built = cargo(&["build"])
+        .args(PACKAGE)
         .stdin(Stdio::null())
         .status()
         .map_err(|error| format!("cannot start cargo: {error}"))?;
@@ -21,15 +23,14 @@ pub fn start() -> Result<ExitCode, String> {
     }
 
     let input = r#"{"message":"hello"}"#;
-    let binary = debug_binary();
     println!("\n$ cyanotype run {ECHO_DEMO} --input '{input}'\n");
-    let status = Command::new(&binary)
-        .args(["run", ECHO_DEMO, "--input", input])
-        .current_dir(root())
+    let status = cargo(&["run", "--quiet"])
+        .args(PACKAGE)
+        .args(["--", "run", ECHO_DEMO, "--input", input])
         .status()
-        .map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
     if status.success() {
-        println!("\nThe binary is {}. What to try next is in README.md.", binary.display());
+        println!("\nTo have `cyanotype` at hand: cargo install --locked --path crates/cli");
     }
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, Into::into))
 }

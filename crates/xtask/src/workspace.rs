@@ -15,13 +15,6 @@ pub fn root() -> PathBuf {
         .to_path_buf()
 }
 
-/// The binary that a debug build of the product leaves, honouring `CARGO_TARGET_DIR`.
-pub fn debug_binary() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| root().join("target"), |dir| root().join(PathBuf::from(dir)));
-    target.join("debug").join(format!("cyanotype{}", std::env::consts::EXE_SUFFIX))
-}
-
 /// The cargo that runs us.
 pub fn cargo(args: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
