@@ -110,6 +110,17 @@ fn is_running(command: &str) -> bool {
 }
 
 #[test]
+fn a_child_that_never_stops_writing_does_not_hide_the_end_of_its_parent() {
+    let asked = Asked::sh("yes complaint >&2 & yes noise & echo 1");
+    let ran = World::new().run(&asked);
+    assert!(ran.took < Duration::from_secs(5), "{:?}", ran.took);
+    assert!(ran.completed().1.contains(&"outputPipeHeldOpen"));
+    assert_eq!(asked.processes_left(), [""; 0]);
+    let ran = World::new().run_and_stop(&Asked::sh("yes complaint >&2"), SOON);
+    assert_eq!(ran.outcome, AttemptOutcome::Stopped);
+}
+
+#[test]
 fn a_quiet_process_left_behind_is_ended_with_a_warning() {
     let asked = Asked::sh("sleep 300 >/dev/null 2>&1 & echo '[1]'");
     let ran = World::new().run(&asked);
@@ -127,6 +138,7 @@ fn a_failing_program_leaves_nothing_either() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn attempts_at_the_same_time_do_not_end_each_other() {
     let world = World::new();
     let short = Asked::sh("setsid sleep 300 >/dev/null 2>&1 & echo 1");

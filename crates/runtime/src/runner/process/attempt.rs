@@ -10,7 +10,7 @@ use std::time::Duration;
 use engine::payload::Payload;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::ProcessLimits;
 use super::group::{Group, Insistence, KNOWS_MEMBERS, Launched};
@@ -138,7 +138,7 @@ impl<'a> Attempt<'a> {
         };
         if pipes == PipesAtEnd::HeldOpen {
             // Whoever held them is gone now, and may have written in the meantime.
-            self.read_until_closed(LOOK_INTERVAL).await;
+            self.pipes.read_what_is_there().await;
         }
         self.pipes.finish(ending, pipes, leftovers)
     }
@@ -148,8 +148,8 @@ impl<'a> Attempt<'a> {
         let mut last_sign = Instant::now();
         loop {
             let silence = clocks.map(|clocks| clocks.silence(&self.pipes));
+            // Not biased: a pipe that always has more must not hide the end or the stop.
             tokio::select! {
-                biased;
                 () = stop.stopped() => return Ending::Stopped,
                 moved = self.pipes.next() => match moved {
                     Ok(Moved::Input) => {}
@@ -172,29 +172,9 @@ impl<'a> Attempt<'a> {
     async fn drain(&mut self, stop: &mut StopSignal) -> PipesAtEnd {
         self.pipes.stdin = None;
         tokio::select! {
-            biased;
-            closed = Self::read_pipes(&mut self.pipes, self.limits.drain) => closed,
+            closed = self.pipes.read_until_closed(self.limits.drain) => closed,
             () = stop.stopped() => PipesAtEnd::HeldOpen,
         }
-    }
-
-    async fn read_until_closed(&mut self, at_most: Duration) -> PipesAtEnd {
-        Self::read_pipes(&mut self.pipes, at_most).await
-    }
-
-    async fn read_pipes(pipes: &mut Pipes, at_most: Duration) -> PipesAtEnd {
-        let limit = sleep(at_most);
-        tokio::pin!(limit);
-        while pipes.are_open() {
-            tokio::select! {
-                moved = pipes.next() => if moved.is_err() {
-                    // More than is allowed: what came before stands.
-                    return PipesAtEnd::HeldOpen;
-                },
-                () = &mut limit => return PipesAtEnd::HeldOpen,
-            }
-        }
-        PipesAtEnd::Closed
     }
 
     /// Ends what a program that has ended left running.
@@ -233,7 +213,7 @@ impl<'a> Attempt<'a> {
                 // Again and again, because members may have been started in the meantime.
                 self.group.tell_to_end(Insistence::Hard);
             }
-            self.read_until_closed(LOOK_INTERVAL).await;
+            self.pipes.read_until_closed(LOOK_INTERVAL).await;
             sleep_until(now + LOOK_INTERVAL).await;
         }
     }
@@ -311,6 +291,32 @@ impl Pipes {
         }
     }
 
+    /// Reads until both outputs are closed, for a limited time.
+    async fn read_until_closed(&mut self, at_most: Duration) -> PipesAtEnd {
+        let limit = sleep(at_most);
+        tokio::pin!(limit);
+        while self.are_open() {
+            tokio::select! {
+                moved = self.next() => if moved.is_err() {
+                    // More than is allowed: what came before stands.
+                    return PipesAtEnd::HeldOpen;
+                },
+                () = &mut limit => return PipesAtEnd::HeldOpen,
+            }
+        }
+        PipesAtEnd::Closed
+    }
+
+    /// Reads until nothing comes for a moment.
+    async fn read_what_is_there(&mut self) {
+        while self.are_open() {
+            match timeout(LOOK_INTERVAL, self.next()).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(_)) | Err(_) => return,
+            }
+        }
+    }
+
     fn take_stdout(&mut self, count: usize) -> Result<(), TooLong> {
         if count == 0 {
             self.stdout = None;
@@ -335,6 +341,10 @@ impl Pipes {
 
     fn finish(self, ending: Ending, pipes: PipesAtEnd, leftovers: Leftovers) -> Finished {
         let progress = self.progress;
+        if leftovers == Leftovers::Remain {
+            let line = "some of its processes could not be ended and may still run";
+            progress.line(ProgressStream::Runner, line.to_owned());
+        }
         self.stderr_lines.finish(|line| progress.line(ProgressStream::Stderr, line));
         Finished {
             ending,

@@ -3,10 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use super::group::Mark;
+
+const EXEC_LOOKS_MAX: u32 = 3;
+const EXEC_WAIT: Duration = Duration::from_millis(1);
 
 /// The programs that this process has started and still has to reap, by number.
 static LEADERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
@@ -72,6 +76,19 @@ pub fn boot_id() -> Option<String> {
 /// dead ones show nothing.
 pub fn has_mark(pid: i32, mark: &Mark) -> bool {
     fs::read(format!("/proc/{pid}/environ")).is_ok_and(|variables| mark.is_on(&variables))
+}
+
+/// The same, patiently: a process that is just being replaced by another program (`exec`) shows no
+/// variables for a moment.
+fn has_mark_patiently(pid: i32, mark: &Mark) -> bool {
+    for _ in 0..EXEC_LOOKS_MAX {
+        match fs::read(format!("/proc/{pid}/environ")) {
+            Ok(variables) if variables.is_empty() => std::thread::sleep(EXEC_WAIT),
+            Ok(variables) => return mark.is_on(&variables),
+            Err(_) => return false,
+        }
+    }
+    false
 }
 
 /// Sends a signal to a process if its number still means the same process.
@@ -171,7 +188,7 @@ impl Escaped {
             }
             if let Some(process) = stat(pid)
                 && process.group != self.leader
-                && has_mark(pid, &self.mark)
+                && has_mark_patiently(pid, &self.mark)
             {
                 self.known.insert(pid, process.start_time);
             }

@@ -125,8 +125,9 @@ pub fn of(finished: Finished, context: &Context) -> AttemptOutcome {
 /// The `errorType` for a program that cannot be run.
 pub fn error_type_of(error: &ProgramError) -> &'static str {
     match error {
-        ProgramError::NotFound { .. } | ProgramError::Interpreter { .. } => PROGRAM_NOT_FOUND,
+        ProgramError::NotFound { .. } => PROGRAM_NOT_FOUND,
         ProgramError::NotExecutable { .. } => PROGRAM_NOT_EXECUTABLE,
+        ProgramError::Interpreter { because, .. } => error_type_of(because),
     }
 }
 

@@ -92,14 +92,20 @@ fn end(process: &ProcessIdentity, entry: &Entry) -> Fate {
     }
     let mark = Mark { idempotency_key: entry.idempotency_key, attempt: entry.attempt };
     let mut fate = Fate::WasGone;
+    let mut quiet_rounds = 0;
     for _ in 0..ROUNDS_MAX {
+        quiet_rounds += 1;
         match find(process, &mark) {
-            Found::Nothing => return fate,
-            Found::Stranger if fate == Fate::WasGone => return Fate::Unproven,
-            Found::Stranger => return fate,
+            // Looked at twice, because a process that is just being replaced by another program
+            // shows no variables for a moment.
+            Found::Nothing if quiet_rounds > 1 => return fate,
+            Found::Stranger if quiet_rounds > 1 && fate == Fate::WasGone => return Fate::Unproven,
+            Found::Stranger if quiet_rounds > 1 => return fate,
+            Found::Nothing | Found::Stranger => {}
             Found::Running(kill) => {
                 kill();
                 fate = Fate::Killed;
+                quiet_rounds = 0;
             }
         }
         std::thread::sleep(ROUND_WAIT);
