@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::agent::{self, Agent, AgentSet, PinnedAgent};
-use engine::definition::{self, Definition, Node};
+use engine::definition::{self, Definition, Node, schema};
 use engine::node;
 use engine::plan::compile::compile;
 use engine::plan::diagnostic::{Code, Severity};
@@ -77,6 +77,8 @@ fn every_blueprint_is_written_as_the_product_writes_it() {
         let text = fs::read_to_string(&blueprint.path).expect("the file is text");
         assert_eq!(text, blueprint.definition.to_file(), "{}", blueprint.name());
         assert_eq!(blueprint.definition.unknown_fields(), [], "{}", blueprint.name());
+        let schema = blueprint.definition.schema.as_deref();
+        assert_eq!(schema, Some(schema::SCHEMA_ID), "{}", blueprint.name());
     }
 }
 
