@@ -5,9 +5,9 @@ use std::time::Duration;
 use engine::ids::{ExecutionId, Instance, NodeId, Seq};
 use engine::journal::Record;
 use engine::projection::{ExecutionSummary, NodeSummary};
-use engine::scheduler::Rejected;
 use engine::scheduler::event::Answer;
 use engine::scheduler::input::Input;
+use engine::scheduler::{Execution, Rejected};
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
@@ -77,6 +77,12 @@ impl App {
             }
             other => Ok(other?),
         }
+    }
+
+    /// One execution as it was before its first record, to fold into it what [`App::watch`] tells.
+    pub fn unstarted(&self, id: ExecutionId) -> Result<Execution, ExecutionError> {
+        let Loaded { plan, agents, .. } = self.journal(id)?;
+        Ok(Execution::new(id, plan, agents, self.driver().limits()))
     }
 
     /// Executions, newest first, a page at a time.

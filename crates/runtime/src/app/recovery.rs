@@ -36,10 +36,7 @@ impl App {
     }
 
     /// The executions whose owner is dead: all, or only one if it is among them.
-    pub(super) fn interrupted(
-        &self,
-        only: Option<ExecutionId>,
-    ) -> Result<Vec<Unsettled>, ExecutionError> {
+    pub fn interrupted(&self, only: Option<ExecutionId>) -> Result<Vec<Unsettled>, ExecutionError> {
         let mut found = self.store().adoptable(self.driver().owner())?;
         found.retain(|found| only.is_none_or(|id| found.execution == id));
         Ok(found)

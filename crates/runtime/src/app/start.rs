@@ -17,9 +17,11 @@ use engine::value::{Object, Value};
 use uuid::Uuid;
 
 use super::App;
+use crate::roster::ConsentQuestion;
 use crate::schema::{InputSchema, SchemaViolation};
 use crate::store::append::{Append, AppendError};
 use crate::store::create::{CreateError, Created, Idempotency, NewExecution};
+use crate::store::error::StoreError;
 use crate::store::plan_table::PlanRow;
 
 /// What to run, and with what.
@@ -85,6 +87,15 @@ pub enum StartError {
         /// What does not fit, and where.
         violations: Vec<SchemaViolation>,
     },
+    /// It would run commands that nobody has agreed to.
+    #[error("nobody has agreed to the commands that this would run")]
+    ConsentNeeded {
+        /// All of them.
+        questions: Vec<ConsentQuestion>,
+    },
+    /// Consents could not be looked up.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The idempotency key was used for something else, or the store refused.
     #[error(transparent)]
     Create(#[from] CreateError),
@@ -100,6 +111,10 @@ impl App {
         let given = request.input.clone().unwrap_or_else(|| Value::Object(Object::default()));
         let input = fill_input(&plan, given.clone())?;
         let agents = Arc::new(pin(&plan, &request.agents));
+        let questions = self.consent_needed(agents.values().map(|pinned| &**pinned))?;
+        if !questions.is_empty() {
+            return Err(StartError::ConsentNeeded { questions });
+        }
         let document = Value::to_json(&request.definition.to_value());
         let id = ExecutionId(Uuid::now_v7());
         let mut execution =
