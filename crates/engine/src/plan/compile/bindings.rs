@@ -22,6 +22,10 @@ const RESERVED: [&str; 6] = ["nodes", "node", "input", "params", "workflow", "ex
 /// What a value of `inputs` sees besides the outputs of nodes.
 const AROUND: [&str; 4] = ["input", "params", "workflow", "execution"];
 
+/// Names whose fields are always the same, as the scheduler fills them in.
+const FIXED: [(&str, &[&str]); 3] =
+    [("workflow", &["name", "id"]), ("execution", &["id", "startedAt"]), ("node", &["input"])];
+
 /// The most names that a hint lists.
 const NAMED_MAX: usize = 10;
 
@@ -208,16 +212,19 @@ impl<'a> Checker<'a> {
         for (path, template) in &bindings.templates {
             let place = Place::node(&step.node.id).field(path.to_string());
             self.secrets(&place, step.node, template);
+            let who = format!("node {}", label(step.node));
             for reference in template.references() {
                 match reference.root.as_str() {
                     "nodes" => self.node(n, path, reference),
-                    "params" => self.parameter(&place, step.node, reference, &params),
-                    root if AROUND.contains(&root) => (),
+                    "params" => self.parameter(&place, &who, reference, &params),
+                    root if AROUND.contains(&root) => {
+                        self.fixed(Code::UnresolvedReference, &place, &who, reference);
+                    }
                     root => {
-                        let mut names = vec!["nodes"];
-                        names.extend(AROUND);
-                        let message = unresolved(step.node, &reference.text, root);
-                        let hint = format!("the names here are {}", names.join(", "));
+                        let text = &reference.text;
+                        let message =
+                            format!("{who} refers to `{text}`, but there is no name `{root}`");
+                        let hint = format!("the names here are nodes, {}", AROUND.join(", "));
                         self.report(Code::UnresolvedReference, &place, message, hint);
                     }
                 }
@@ -226,9 +233,17 @@ impl<'a> Checker<'a> {
     }
 
     fn node(&mut self, n: usize, path: &Path, reference: &Reference) {
-        let Some(id) = &reference.node else { return };
         let node = self.draft.steps[n].node;
         let place = Place::node(&node.id).field(path.to_string());
+        let Some(id) = &reference.node else {
+            let message = format!(
+                "node {} refers to `{}` without saying which node it means",
+                label(node),
+                reference.text
+            );
+            self.report(Code::UnresolvedReference, &place, message, self.upstream_hint(n));
+            return;
+        };
         let Some(&target) = self.by_id.get(id) else {
             let message = format!(
                 "node {} refers to `{}`, but there is no node {id:?} that runs",
@@ -256,29 +271,38 @@ impl<'a> Checker<'a> {
     fn parameter(
         &mut self,
         place: &Place,
-        node: &Node,
+        who: &str,
         reference: &Reference,
         names: &BTreeSet<&str>,
     ) {
-        let path = Path::parse(&reference.text).ok();
-        let Some(path::Step::Key(name)) = path.as_ref().and_then(|path| path.steps().get(1)) else {
-            return;
-        };
+        let Some(name) = first_key(reference) else { return };
         if names.contains(name.as_str()) || reference.guarded {
             return;
         }
-        let message = format!(
-            "node {} refers to `{}`, but nobody sets the parameter {name:?}",
-            label(node),
-            reference.text
-        );
+        let message =
+            format!("{who} refers to `{}`, but nobody sets the parameter {name:?}", reference.text);
         let hint = "set it in the node's `configuration` or in the workflow's `parameters`";
         self.report(Code::UnknownParameter, place, message, hint.to_owned());
+    }
+
+    /// Checks a field of a name whose fields are always the same.
+    fn fixed(&mut self, code: Code, place: &Place, who: &str, reference: &Reference) {
+        let fixed = FIXED.into_iter().find(|(root, _)| *root == reference.root);
+        let (Some((root, keys)), Some(key)) = (fixed, first_key(reference)) else { return };
+        if keys.contains(&key.as_str()) || reference.guarded {
+            return;
+        }
+        let message =
+            format!("{who} refers to `{}`, but `{root}` has no field {key:?}", reference.text);
+        let hint = format!("its fields are {}", keys.join(", "));
+        self.report(code, place, message, hint);
     }
 
     fn settings(&mut self, step: &'a Step<'a>, agent: &Agent, templates: &[SettingsTemplate]) {
         let node = step.node;
         let place = Place::node(&node.id).field("agentId");
+        let workflow = &self.draft.workflow.configuration;
+        let params = parameter_names(Some(agent), workflow, &step.configuration);
         for (field, template) in templates {
             let of_agent =
                 format!("agent {:?} of node {}, settings.{field}", agent.name, label(node));
@@ -295,7 +319,12 @@ impl<'a> Checker<'a> {
                 let inputs = node.inputs.as_ref();
                 let root = reference.root.as_str();
                 let is_input = inputs.is_some_and(|inputs| inputs.contains_key(root));
+                if root == "params" {
+                    self.parameter(&place, &of_agent, reference, &params);
+                    continue;
+                }
                 if root != "nodes" && (is_input || RESERVED.contains(&root)) {
+                    self.fixed(Code::BadAgent, &place, &of_agent, reference);
                     continue;
                 }
                 let message = format!("{of_agent}: `{}` is not in scope", reference.text);
@@ -385,6 +414,11 @@ impl<'a> Checker<'a> {
     }
 }
 
-fn unresolved(node: &Node, text: &str, root: &str) -> String {
-    format!("node {} refers to `{text}`, but there is no name `{root}`", label(node))
+/// The key that a reference reads of its root, if that is fixed.
+fn first_key(reference: &Reference) -> Option<String> {
+    let path = Path::parse(&reference.text.replace('\'', "\"")).ok()?;
+    match path.steps().get(1) {
+        Some(path::Step::Key(key)) => Some(key.clone()),
+        _ => None,
+    }
 }

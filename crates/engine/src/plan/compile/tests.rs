@@ -568,6 +568,42 @@ fn only_the_names_in_scope_may_be_used_in_inputs() {
 }
 
 #[test]
+fn fields_that_fixed_names_do_not_have_are_errors() {
+    let mut definition = graph("a b", "a>b");
+    inputs(
+        &mut definition,
+        "b",
+        r#"{"good":"{{ workflow.id }}{{ execution.startedAt }}{{ nodes.a.output }}",
+            "w":"{{ workflow.version }}","e":"{{ execution['user'] }}",
+            "d":"{{ workflow.owner | default('') }}"}"#,
+    );
+    assert_eq!(
+        findings(&definition),
+        [
+            "unresolvedReference at node \"b\", inputs.w",
+            "unresolvedReference at node \"b\", inputs.e",
+        ]
+    );
+    let found = &compile(&definition, &agents()).diagnostics[0];
+    assert_eq!(
+        found.message,
+        "node \"b\" refers to `workflow.version`, but `workflow` has no field \"version\""
+    );
+    assert_eq!(found.hint, "its fields are name, id");
+}
+
+#[test]
+fn a_reference_must_say_which_node_it_means() {
+    let mut definition = graph("a b", "a>b");
+    inputs(
+        &mut definition,
+        "b",
+        r#"{"a":"{{ nodes.a.output }}","k":"{% for id in nodes %}{{ id }}{% endfor %}"}"#,
+    );
+    assert_eq!(findings(&definition), ["unresolvedReference at node \"b\", inputs.k"]);
+}
+
+#[test]
 fn reserved_names_cannot_be_keys_of_inputs() {
     for name in ["nodes", "node", "input", "params", "workflow", "execution"] {
         let mut definition = graph("a", "");
@@ -615,9 +651,10 @@ fn settings_of_process_agents_see_the_inputs_of_the_node() {
     let agents = agent_set(&[
         r#"{"id":"p","name":"P","runner":"process","settings":{"program":"{{ no template }}",
             "args":["--title","{{ title }}","{{ node.input.x }}"],"env":{"E":"{{ params.e }}"},
-            "cwd":"/tmp/{{ execution.id }}"}}"#,
+            "cwd":"/tmp/{{ execution.id }}"},"parameters":{"properties":{"e":{"default":1}}}}"#,
         r#"{"id":"q","name":"Q","runner":"process","settings":{"program":"q",
-            "args":["{{ nodes.a.output }}","{{ title"],"env":{"E":"{{secret:K}}"}}}"#,
+            "args":["{{ nodes.a.output }}","{{ title","{{ node.output }}","{{ params.no }}"],
+            "env":{"E":"{{secret:K}}"}}}"#,
     ]);
     let mut definition = graph("a b", "a>b");
     for id in ["a", "b"] {
@@ -635,7 +672,9 @@ fn settings_of_process_agents_see_the_inputs_of_the_node() {
         [
             "badAgent at node \"b\", agentId",
             "badAgent at node \"b\", agentId",
+            "badAgent at node \"b\", agentId",
             "secretsUnavailable at node \"b\", agentId",
+            "unknownParameter at node \"b\", agentId",
         ]
     );
     assert!(compile_again(&definition, &agents).plan.is_some());
@@ -845,6 +884,20 @@ fn every_code_is_a_finding_of_some_test_here() {
     for code in Code::ALL {
         assert!(tests.contains(&format!("{code} at")), "no test causes {code}");
     }
+}
+
+#[test]
+fn findings_read_well_one_after_the_other() {
+    let definition = read(
+        r#"{"name":"Poor","timeout":"1h","nodes":[
+            {"id":"fetch","name":"Fetch pages","agentId":"placeholder-fetcher"},
+            {"id":"sum","agentId":"x","join":{"min":2},"inputs":{"t":"{{ nodes.fetsh.output }}"}}],
+            "edges":[{"id":"e1","source":"fetch","target":"sum","sourceHandle":"out",
+                      "condition":{"field":"a","operator":"is","value":1}}]}"#,
+    );
+    let found = compile(&definition, &agents()).diagnostics;
+    let text: Vec<String> = found.iter().map(Diagnostic::to_string).collect();
+    assert_eq!(text.join("\n"), include_str!("findings.txt").trim_end());
 }
 
 #[test]
