@@ -19,6 +19,7 @@ use crate::runner::process::registry::ProcessRegistry;
 use crate::runner::process::{ProcessLimits, ProcessRunner, ProcessRunnerConfig};
 use crate::store::Store;
 use crate::store::open::{OpenError, StoreOptions};
+use crate::store::queue::Stats;
 use crate::store::ownership::{Owner, OwnerError};
 
 pub mod check;
@@ -132,6 +133,11 @@ impl App {
     /// The data folder.
     pub fn home(&self) -> &Path {
         &self.inner.home
+    }
+
+    /// What the store's writer has done so far.
+    pub fn writer_stats(&self) -> Stats {
+        self.store().stats()
     }
 
     /// The store beneath.

@@ -7,11 +7,12 @@
 
 mod raw_sqlite;
 mod report;
+mod workloads;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use report::Contender;
+use report::{Contender, References};
 
 /// Measured rounds. One more comes before them and is not counted.
 const N_ROUNDS: usize = 9;
@@ -40,9 +41,31 @@ fn main() {
         Contender::new("raw SQLite, 100 nodes in a transaction", None, || {
             raw_sqlite::run(N_NODES, 100)
         }),
+        Contender::new("W1: a chain of 1,000 echoes", Some(ahead_of_disk), || {
+            workloads::chain(N_NODES)
+        }),
+        Contender::new("W2: 1,000 echoes between root and join", Some(ahead_of_disk), || {
+            workloads::fan_out(N_NODES)
+        }),
+        Contender::new("W3: 1,000 diamonds of 5, 16 at a time", Some(ahead_of_disk), || {
+            workloads::diamonds(1_000)
+        }),
+        Contender::new("W4: W1 with side effects", Some(after_disk), || {
+            workloads::side_effects(N_NODES)
+        }),
     ];
     measure(&mut contenders, n_rounds);
     print!("{}", report::markdown(&contenders));
+}
+
+/// Nodes that stay inside the process may run ahead of the disk.
+fn ahead_of_disk(references: &References) -> f64 {
+    (0.25 * references.single).max(8.0 * references.grouped)
+}
+
+/// Each node waits until the record of its start is on disk.
+fn after_disk(references: &References) -> f64 {
+    1.5 * references.single
 }
 
 fn measure(contenders: &mut [Contender], n_rounds: usize) {

@@ -107,6 +107,15 @@ impl App {
         }
     }
 
+    /// Waits until this process no longer drives an execution, because it has ended or was left.
+    /// Gives it at a glance.
+    pub async fn until_left(&self, id: ExecutionId) -> Result<ExecutionSummary, ExecutionError> {
+        if let Some(mut published) = self.driver().published(id) {
+            while published.changed().await.is_ok() {}
+        }
+        Ok(self.execution(id)?.0)
+    }
+
     /// Cancels an execution. One that has ended stays as it is. Returns once the cancel, or that
     /// end, is on disk.
     pub async fn cancel(&self, id: ExecutionId, by: &str) -> Result<(), ExecutionError> {
