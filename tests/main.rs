@@ -1,6 +1,7 @@
 //! Tests over the whole of Cyanotype, in one binary.
 
+mod binary;
 mod blueprints;
-mod definition_format;
+mod crashes;
 mod field;
 mod tidy;
