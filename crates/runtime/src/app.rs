@@ -19,8 +19,8 @@ use crate::runner::process::registry::ProcessRegistry;
 use crate::runner::process::{ProcessLimits, ProcessRunner, ProcessRunnerConfig};
 use crate::store::Store;
 use crate::store::open::{OpenError, StoreOptions};
-use crate::store::queue::Stats;
 use crate::store::ownership::{Owner, OwnerError};
+use crate::store::queue::Stats;
 
 pub mod check;
 pub mod executions;

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use engine::ids::{ExecutionId, Instance, NodeId, Seq};
+use engine::ids::{ExecutionId, Instance, NodeId, OwnerId, Seq};
 use engine::journal::Record;
 use engine::projection::{ExecutionSummary, NodeSummary};
 use engine::scheduler::event::Answer;
-use engine::scheduler::input::Input;
 use engine::scheduler::{Execution, Rejected};
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
@@ -136,15 +135,18 @@ impl App {
     /// Gives an input to an execution: directly where this process drives it, as a signal where
     /// another one does, and by taking it over where nobody does.
     async fn influence(&self, id: ExecutionId, kind: SignalKind) -> Result<(), ExecutionError> {
-        let (summary, _) = self.execution(id)?;
-        if summary.is_settled {
-            return match kind {
-                SignalKind::Cancel { .. } => Ok(()),
-                SignalKind::Answer { instance, .. } => Err(self.not_waiting(id, instance)?),
-            };
+        if self.execution(id)?.0.is_settled {
+            return self.influence_ended(id, kind);
         }
         if self.driver().is_driving(id) {
-            return self.ask(id, kind.into_input()).await;
+            return match self.driver().ask(id, kind.clone().into_input()).await {
+                None => self.influence_ended(id, kind),
+                Some(Ok(())) => Ok(()),
+                Some(Err(AskError::Rejected(rejected))) => Err(rejected.into()),
+                Some(Err(AskError::Append(error))) => {
+                    Err(ExecutionError::NotRecorded(error.to_string()))
+                }
+            };
         }
         if let Some(found) = self.interrupted(Some(id))?.first()
             && self.claim(found).await?
@@ -154,15 +156,11 @@ impl App {
         self.signal(id, kind).await
     }
 
-    async fn ask(&self, id: ExecutionId, input: Input) -> Result<(), ExecutionError> {
-        match self.driver().ask(id, input).await {
-            // It settled in between: a cancel leaves it as it is.
-            None => Ok(()),
-            Some(Ok(())) => Ok(()),
-            Some(Err(AskError::Rejected(rejected))) => Err(rejected.into()),
-            Some(Err(AskError::Append(error))) => {
-                Err(ExecutionError::NotRecorded(error.to_string()))
-            }
+    /// A cancel leaves an execution that has ended as it is; an answer comes too late.
+    fn influence_ended(&self, id: ExecutionId, kind: SignalKind) -> Result<(), ExecutionError> {
+        match kind {
+            SignalKind::Cancel { .. } => Ok(()),
+            SignalKind::Answer { instance, .. } => Err(self.not_waiting(id, instance)?),
         }
     }
 
@@ -261,11 +259,26 @@ impl Watch {
             self.is_over = true;
             return Ok(Some(WatchItem::Ended));
         }
+        if self.published.is_none() && self.is_interrupted(row.owner) {
+            // It may have settled since the row was read.
+            let now = self.app.store().execution(self.id)?;
+            if now.is_some_and(|now| now.summary.seq == row.summary.seq) {
+                self.is_over = true;
+                return Ok(Some(WatchItem::Stalled(Stalled::Left)));
+            }
+        }
         if let Some(stalled) = stalled {
             self.is_over = true;
             return Ok(Some(WatchItem::Stalled(stalled)));
         }
         Ok(None)
+    }
+
+    /// Whether nobody drives an execution of this owner.
+    fn is_interrupted(&self, owner: OwnerId) -> bool {
+        let app = &self.app;
+        let is_ours = owner == app.driver().owner();
+        if is_ours { !app.driver().is_driving(self.id) } else { !app.store().is_alive(owner) }
     }
 
     /// Waits until it is worth looking again.
