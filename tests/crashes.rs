@@ -115,7 +115,7 @@ impl Run {
         let start =
             ["run", &workflow, "--agents", &agents, "--trust", "--json", "--idempotency-key", &key];
         let mut kills_left = 1 + self.random.below(KILLS_MAX);
-        let mut id = None;
+        let mut id: Option<String> = None;
         for _ in 0..COMMANDS_MAX {
             let is_killed = kills_left > 0;
             let arguments: Vec<&str> = match &id {

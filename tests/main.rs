@@ -3,5 +3,6 @@
 mod binary;
 mod blueprints;
 mod crashes;
+mod definition_format;
 mod field;
 mod tidy;
