@@ -4,6 +4,7 @@ use engine::payload::Payload;
 use engine::plan::NodeIdx;
 use engine::projection::{NodeStatus, WaitReason};
 use engine::time::Timestamp;
+use engine::value::Value;
 
 use super::duration::{duration, size};
 use super::frame::bar;
@@ -38,7 +39,23 @@ pub fn value(payload: &Payload, what: &str) -> String {
         let (size, digest) = (size(payload.bytes()), payload.digest());
         return format!("  The {what} has {size}; print it with `show EXECUTION --blob {digest}`.");
     }
-    indented(&lines(&payload.value().to_json_pretty()), "  ")
+    indented(&lines(&readable(payload.value())), "  ")
+}
+
+/// JSON, but texts of several lines are written as they are: a report is there to be read.
+fn readable(value: &Value) -> String {
+    let has_lines = |value: &Value| value.as_str().is_some_and(|text| text.contains('\n'));
+    match value {
+        Value::String(text) if has_lines(value) => text.clone(),
+        Value::Object(fields) if fields.values().any(has_lines) => {
+            let written = fields.iter().map(|(key, value)| match value.as_str() {
+                Some(text) if has_lines(value) => format!("{key}:\n{}", indented(text, "  ")),
+                _ => format!("{key}: {}", value.to_json_pretty()),
+            });
+            written.collect::<Vec<_>>().join("\n")
+        }
+        value => value.to_json_pretty(),
+    }
 }
 
 /// How to go on with an execution that has not ended.
@@ -155,6 +172,18 @@ pub fn shell_word(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_several_lines_are_written_as_they_are() {
+        let readable = |json: &str| readable(&Value::parse(json).expect("JSON"));
+        assert_eq!(readable(r##""# Title\n\nText""##), "# Title\n\nText");
+        assert_eq!(
+            readable(r##"{"path": "a", "report": "# Title\n\nText"}"##),
+            "path: \"a\"\nreport:\n  # Title\n\n  Text"
+        );
+        assert_eq!(readable(r#""one line""#), r#""one line""#);
+        assert_eq!(readable(r#"["a\nb"]"#), "[\n  \"a\\nb\"\n]");
+    }
 
     #[test]
     fn odd_node_ids_can_be_pasted_into_a_shell() {
