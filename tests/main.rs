@@ -5,4 +5,5 @@ mod blueprints;
 mod crashes;
 mod definition_format;
 mod field;
+mod reports;
 mod tidy;
