@@ -6,4 +6,6 @@ mod crashes;
 mod definition_format;
 mod field;
 mod reports;
+mod semantics;
+mod sim;
 mod tidy;
