@@ -48,6 +48,8 @@ pub use rules::OverrideLimits;
 ///   nothing. A [`Input::TimerDue`] is believed: the driver says when its clocks say so.
 /// * [`Action::AcquireSlot`] is answered by [`Input::SlotGranted`] once the machine has a place. If
 ///   that decision starts no attempt of the instance, the place is free again.
+/// * [`Action::StopAttempt`] may name an attempt that the driver was never told to start, because one
+///   decision started and stopped it. The driver reports such an attempt as stopped.
 /// * After a restart: [`replay`](Execution::replay), decide on [`Input::HostRestarted`], append,
 ///   commit, perform [`outstanding`](Execution::outstanding).
 #[derive(Debug)]

@@ -34,11 +34,15 @@ pub(super) struct Decision<'a> {
     cells: Overlay<'a>,
     now: Timestamp,
     records: Vec<Record>,
-    /// Nodes whose edges have decided that they will not run, in the order in which they did.
-    /// What is decided of their edges after that changes nothing.
-    doomed: VecDeque<(NodeIdx, Doom)>,
-    /// The nodes that were ever in `doomed`.
-    doomed_nodes: BTreeSet<NodeIdx>,
+    /// Nodes whose edges have decided that they are skipped, and where that began, in the order in
+    /// which they did. What is decided of their edges after that changes nothing.
+    to_skip: VecDeque<(NodeIdx, Option<NodeId>)>,
+    /// The same for nodes that fail because of another one, and that one. Skips travel as far as
+    /// they go before the next failure does, so that a join is out of reach before an edge to it
+    /// fails wherever both follow from one event.
+    to_fail: VecDeque<(NodeIdx, NodeIdx)>,
+    /// The nodes that were ever in `to_skip` or `to_fail`.
+    doomed: BTreeSet<NodeIdx>,
     /// Nodes that became ready in this decision and have not started.
     fresh: BTreeSet<NodeIdx>,
 }
@@ -52,8 +56,9 @@ impl<'a> Decision<'a> {
             cells: Overlay::new(&execution.state),
             now: now.max(execution.state.totals.last_at),
             records: Vec::new(),
-            doomed: VecDeque::new(),
-            doomed_nodes: BTreeSet::new(),
+            to_skip: VecDeque::new(),
+            to_fail: VecDeque::new(),
+            doomed: BTreeSet::new(),
             fresh: BTreeSet::new(),
         }
     }
@@ -282,13 +287,11 @@ impl<'a> Decision<'a> {
     /// and ends the execution when all nodes are decided.
     fn settle(&mut self) {
         loop {
-            while let Some((idx, doom)) = self.doomed.pop_front() {
-                match doom {
-                    Doom::Skipped { origin } => self.skip(idx, SkipReason::AllEdgesDead, origin),
-                    Doom::UpstreamFailed { origin } => self.fail_with_upstream(idx, origin),
-                }
-            }
-            if self.is_ended() || !self.start_next() {
+            if let Some((idx, origin)) = self.to_skip.pop_front() {
+                self.skip(idx, SkipReason::AllEdgesDead, origin);
+            } else if let Some((idx, origin)) = self.to_fail.pop_front() {
+                self.fail_with_upstream(idx, origin);
+            } else if self.is_ended() || !self.start_next() {
                 break;
             }
         }
@@ -337,7 +340,7 @@ impl<'a> Decision<'a> {
             let is_open = self.cells.node(target).phase == Phase::Pending
                 && !node.is_disabled
                 && !self.fresh.contains(&target)
-                && !self.doomed_nodes.contains(&target);
+                && !self.doomed.contains(&target);
             if !is_open {
                 continue;
             }
@@ -348,19 +351,16 @@ impl<'a> Decision<'a> {
                 }
                 Verdict::Skipped => {
                     let origin = self.skip_origin(target);
-                    self.doom(target, Doom::Skipped { origin });
+                    self.to_skip.push_back((target, origin));
+                    self.doomed.insert(target);
                 }
                 Verdict::UpstreamFailed => {
                     let origin = self.failed_origin(target);
-                    self.doom(target, Doom::UpstreamFailed { origin });
+                    self.to_fail.push_back((target, origin));
+                    self.doomed.insert(target);
                 }
             }
         }
-    }
-
-    fn doom(&mut self, idx: NodeIdx, doom: Doom) {
-        self.doomed_nodes.insert(idx);
-        self.doomed.push_back((idx, doom));
     }
 
     fn start_attempt(&mut self, idx: NodeIdx) {
@@ -511,7 +511,8 @@ impl<'a> Decision<'a> {
     }
 
     fn cancel_undecided(&mut self, because: CancelReason, origin: Option<NodeId>) {
-        self.doomed.clear();
+        self.to_skip.clear();
+        self.to_fail.clear();
         self.fresh.clear();
         let undecided = self.plan.node_indices().filter(|idx| !self.is_decided(*idx));
         let instances: Vec<Instance> = undecided.map(|idx| self.instance(idx)).collect();
@@ -642,12 +643,6 @@ impl<'a> Decision<'a> {
         let fields = outputs.into_iter().map(|(idx, o)| (self.plan.node(idx).id.as_str(), o));
         (Payload::object(fields), None)
     }
-}
-
-/// Why a node will not run.
-enum Doom {
-    Skipped { origin: Option<NodeId> },
-    UpstreamFailed { origin: NodeIdx },
 }
 
 enum Verdict {
