@@ -5,8 +5,8 @@ use super::state::{Cells, NodeCell, Phase};
 use crate::failure::{Failure, FailureClass};
 use crate::ids::ExecutionId;
 use crate::payload::Payload;
-use crate::plan::{EdgeIdx, InputTemplate, NodeIdx, Plan, PlanNode};
-use crate::scheduler::event::{EdgeState, ExecutionStarted};
+use crate::plan::{EdgeIdx, FailurePolicy, InputTemplate, NodeIdx, Plan, PlanNode};
+use crate::scheduler::event::{EdgeState, ExecutionStarted, FailureEffect};
 use crate::template::{RenderError, Scope, Template};
 use crate::value::{Object, Value};
 
@@ -56,9 +56,9 @@ impl<C: Cells> Resolver<'_, C> {
         let predecessors = &self.plan.node(idx).predecessors;
         match &**predecessors {
             [] => self.started.input.clone(),
-            [only] => effective_output(self.cells.node(*only)).unwrap_or_else(Payload::null),
+            [only] => self.handed_on(*only).unwrap_or_else(Payload::null),
             _ => Payload::object(self.live_predecessors(idx, cell).into_iter().filter_map(|p| {
-                let output = effective_output(self.cells.node(p))?;
+                let output = self.handed_on(p)?;
                 Some((self.plan.node(p).id.as_str(), output))
             })),
         }
@@ -88,6 +88,26 @@ impl<C: Cells> Resolver<'_, C> {
         live
     }
 
+    /// What a decided node hands on: its output, or the `$failed` object where that stands in place
+    /// of it. A failure that its policy lets die or travel on leaves nothing to refer to.
+    fn handed_on(&self, idx: NodeIdx) -> Option<Payload> {
+        let cell = self.cells.node(idx);
+        let stands_in = match cell.effect {
+            Some(FailureEffect::Handled) => true,
+            Some(FailureEffect::Tolerated) => {
+                self.plan.node(idx).on_failure == FailurePolicy::Continue
+            }
+            Some(FailureEffect::Unhandled) | None => false,
+        };
+        match cell.phase {
+            Phase::Completed => cell.output.clone(),
+            Phase::Failed if stands_in => {
+                cell.failure.as_ref().map(|failure| Payload::new(failure.to_output()))
+            }
+            _ => None,
+        }
+    }
+
     fn inputs(
         &self,
         rule: &NodeRule,
@@ -114,10 +134,7 @@ impl<C: Cells> Resolver<'_, C> {
                 InputTemplate::Object(fields) => pending.extend(fields.iter().map(|(_, t)| t)),
                 InputTemplate::Template(template) => {
                     for id in template.references().iter().filter_map(|r| r.node.as_ref()) {
-                        let output = self
-                            .plan
-                            .node_idx(id)
-                            .and_then(|idx| effective_output(self.cells.node(idx)));
+                        let output = self.plan.node_idx(id).and_then(|idx| self.handed_on(idx));
                         if let Some(output) = output {
                             scope = scope.with_node_output(id.clone(), output);
                         }
@@ -160,15 +177,6 @@ impl<C: Cells> Resolver<'_, C> {
             }
         }
         scope
-    }
-}
-
-/// What a decided node hands on: its output, or the `$failed` object that stands in its place.
-pub(super) fn effective_output(cell: &NodeCell) -> Option<Payload> {
-    match cell.phase {
-        Phase::Completed => cell.output.clone(),
-        Phase::Failed => cell.failure.as_ref().map(|failure| Payload::new(failure.to_output())),
-        _ => None,
     }
 }
 
