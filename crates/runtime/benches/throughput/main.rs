@@ -5,6 +5,9 @@
 //! slows all of them; the medians are compared. Databases lie below the target folder, because a
 //! temporary folder is often kept in memory, where a flush costs nothing.
 
+#[path = "../../../engine/benches/scheduling/drive.rs"]
+mod drive;
+mod figures;
 mod raw_sqlite;
 mod report;
 mod workloads;
@@ -34,6 +37,7 @@ struct Sample {
 fn main() {
     // Without `--bench` this is a test run, which only has to show that it works.
     let n_rounds = if std::env::args().any(|arg| arg == "--bench") { N_ROUNDS } else { 1 };
+    let figures = figures::markdown(n_rounds);
     let mut contenders = vec![
         Contender::new("raw SQLite, one node in a transaction", None, || {
             raw_sqlite::run(N_NODES, 1)
@@ -55,7 +59,7 @@ fn main() {
         }),
     ];
     measure(&mut contenders, n_rounds);
-    print!("{}", report::markdown(&contenders));
+    print!("{}\n{figures}", report::markdown(&contenders));
 }
 
 /// Nodes that stay inside the process may run ahead of the disk.

@@ -71,6 +71,34 @@ pub fn side_effects(n_nodes: u32) -> Sample {
     run_one("w4", &chain_of(n_nodes, "mailer"), n_nodes)
 }
 
+/// How long it takes to fold and continue executions that were left in the middle.
+pub fn recovery(n_executions: u32) -> Duration {
+    let mut graph = Graph::default();
+    for (id, agent) in [("a", "echo"), ("b", "sleeper"), ("c", "echo")] {
+        graph.node(id, agent);
+    }
+    graph.edge("a", "b");
+    graph.edge("b", "c");
+    let request = request(&graph.finish());
+    let folder = fresh_folder("recovery");
+    let runtime = Runtime::new().expect("the system has threads");
+    runtime.block_on(async {
+        let app = App::open(AppOptions::new(&folder)).await.expect("the folder is new");
+        for _ in 0..n_executions {
+            app.start(request.clone()).await.expect("the workflow is valid");
+        }
+        app.close().await;
+
+        let app = App::open(AppOptions::new(&folder)).await.expect("the folder can be opened");
+        let begin = Instant::now();
+        let resumed = app.resume(None).await.expect("the store can be read");
+        let took = begin.elapsed();
+        assert_eq!(resumed.len(), n_executions as usize, "all of them were left in the middle");
+        app.close().await;
+        took
+    })
+}
+
 fn run_one(name: &str, definition: &str, n_nodes: u32) -> Sample {
     let request = request(definition);
     measured(name, n_nodes, move |app| finish(app, request))
@@ -126,15 +154,21 @@ fn request(definition: &str) -> StartRequest {
 
 fn agents() -> Arc<AgentSet> {
     let echo = Agent::new("echo", "Echo", RunnerKind::Echo);
-    let mut mailer = Agent::new("mailer", "Mailer", RunnerKind::Scripted);
-    let script = Value::parse(r#"{"echo":true}"#).expect("the script is JSON");
-    mailer.settings = script.as_object().expect("it is an object").clone();
+    let mut mailer = scripted("mailer", r#"{"echo":true}"#);
     mailer.side_effecting = Some(true);
-    let agents = [echo, mailer].into_iter().map(|agent| {
+    let sleeper = scripted("sleeper", r#"{"echo":true,"takes":3600000}"#);
+    let agents = [echo, mailer, sleeper].into_iter().map(|agent| {
         let pinned = PinnedAgent::new(agent);
         (pinned.agent.id.clone(), Arc::new(pinned))
     });
     Arc::new(agents.collect::<BTreeMap<_, _>>())
+}
+
+fn scripted(id: &str, script: &str) -> Agent {
+    let script = Value::parse(script).expect("the script is JSON");
+    let mut agent = Agent::new(id, id, RunnerKind::Scripted);
+    agent.settings = script.as_object().expect("it is an object").clone();
+    agent
 }
 
 fn chain_of(n_nodes: u32, agent: &str) -> String {

@@ -84,6 +84,7 @@ pub(super) struct ExecutionTask {
 }
 
 /// What wakes an execution.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is not stored")]
 enum Wake {
     Message(Message),
     TimersDue,
