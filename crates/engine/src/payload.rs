@@ -104,6 +104,30 @@ impl Payload {
         })
     }
 
+    /// How deep lists and objects are nested: 0 for a text or a number. Looks at the text only, so
+    /// it also measures what is too deep to be read.
+    ///
+    /// # Panics
+    /// If the blob was not loaded.
+    pub fn depth(&self) -> usize {
+        let (mut depth, mut deepest) = (0usize, 0);
+        let (mut is_in_string, mut is_escaped) = (false, false);
+        for byte in self.text().bytes() {
+            match byte {
+                _ if is_escaped => is_escaped = false,
+                b'\\' if is_in_string => is_escaped = true,
+                b'"' => is_in_string = !is_in_string,
+                b'[' | b'{' if !is_in_string => {
+                    depth += 1;
+                    deepest = deepest.max(depth);
+                }
+                b']' | b'}' if !is_in_string => depth -= 1,
+                _ => {}
+            }
+        }
+        deepest
+    }
+
     /// The length of the text in bytes.
     pub fn bytes(&self) -> u64 {
         match &self.0.text {
@@ -223,6 +247,14 @@ mod tests {
         let object = Payload::object(parts.into_iter());
         assert_eq!(object.text(), r#"{"a\"b":1.0,"c":null}"#);
         assert_eq!(Payload::object(std::iter::empty()).text(), "{}");
+    }
+
+    #[test]
+    fn depth_counts_brackets_outside_of_texts() {
+        for (text, depth) in [("1", 0), ("\"[[{\"", 0), ("[]", 1), (r#"{"a\"[":[1,{"b":"]"}]}"#, 3)]
+        {
+            assert_eq!(Payload::parse(text).unwrap().depth(), depth, "{text}");
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub mod input;
 mod resolve;
 mod rules;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use action::{Action, StartAttempt, Task};
 use apply::Fold;

@@ -20,7 +20,7 @@ use crate::retry::{JitterKey, next_attempt_at};
 use crate::scheduler::event::*;
 use crate::scheduler::input::{Input, Report, Start, Timer};
 use crate::time::Timestamp;
-use crate::value::Value;
+use crate::value::{DEPTH_MAX, Value};
 
 /// A retry that was noticed this much after it was due is marked as late, in ms.
 const LATE_MS_WORTH_TELLING: u64 = 1_000;
@@ -389,6 +389,10 @@ impl<'a> Decision<'a> {
                 }
                 Err(problem) => failure = Some(problem),
             }
+            if let Some(problem) = self.too_deep(idx, started.input.as_ref()) {
+                started.input = None;
+                failure = Some(problem);
+            }
         }
         if let Performer::Missing(agent) = &rule.performer {
             failure = Some(Failure::new(
@@ -400,6 +404,23 @@ impl<'a> Decision<'a> {
         if let Some(failure) = failure {
             self.attempt_failed(idx, failure, Usage::default());
         }
+    }
+
+    /// The failure of a node whose input was put together from parts and is nested deeper than
+    /// any value may be: such a value could be written down, and never read again.
+    fn too_deep(&self, idx: NodeIdx, bound: Option<&Payload>) -> Option<Failure> {
+        let depth = match bound {
+            Some(input) => input.depth(),
+            None if self.plan.node(idx).predecessors.len() > 1 => {
+                self.resolver().input(idx).depth()
+            }
+            None => return None,
+        };
+        (depth > DEPTH_MAX).then(|| {
+            let problem =
+                format!("its input is nested {depth} levels deep, {DEPTH_MAX} are allowed");
+            Failure::typed(FailureClass::BindingError, "inputTooDeep", problem)
+        })
     }
 
     fn attempt_failed(&mut self, idx: NodeIdx, failure: Failure, usage: Usage) {
@@ -641,7 +662,15 @@ impl<'a> Decision<'a> {
             return (Payload::null(), None);
         }
         let fields = outputs.into_iter().map(|(idx, o)| (self.plan.node(idx).id.as_str(), o));
-        (Payload::object(fields), None)
+        let output = Payload::object(fields);
+        if output.depth() > DEPTH_MAX {
+            let why = format!(
+                "the output is null, because the outputs of the last nodes together would be \
+                 nested deeper than {DEPTH_MAX} levels; name one of them as `finalOutput`"
+            );
+            return (Payload::null(), Some(why));
+        }
+        (output, None)
     }
 }
 
