@@ -8,6 +8,7 @@ use engine::scheduler::event::Event;
 use engine::value::Value;
 use engine::{agent, definition};
 
+mod cli;
 pub mod compare;
 mod deviations;
 pub mod reader;
