@@ -10,8 +10,9 @@ use tokio::sync::Notify;
 use crate::store::progress_table::{AttemptKey, ProgressBatch};
 use crate::store::writer::Job;
 
-/// Above this many waiting records, whoever appends waits.
-pub(super) const QUEUED_RECORDS_MAX: usize = 20_000;
+/// Above this many waiting records, whoever appends waits. So few that a record does not wait much
+/// longer than 20 ms for its place on a usual disk, however fast they come.
+pub(super) const QUEUED_RECORDS_MAX: usize = 1_000;
 /// Above this many waiting bytes, whoever appends waits.
 pub(super) const QUEUED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Above this many waiting progress lines, further ones are dropped and counted.

@@ -17,9 +17,9 @@ use crate::store::schema::STEPS;
 use crate::store::{execution_table, owner_table, progress_table, record_table};
 
 /// A transaction takes no further jobs once it holds so many records.
-const GROUP_RECORDS_MAX: usize = 2_000;
+const GROUP_RECORDS_MAX: usize = 500;
 /// A transaction takes no further jobs once it has been at work for so long.
-const GROUP_TIME_MAX: Duration = Duration::from_millis(10);
+const GROUP_TIME_MAX: Duration = Duration::from_millis(5);
 /// A transaction takes no further progress once it holds so many lines.
 const GROUP_LINES_MAX: usize = 1_000;
 /// Progress alone is not worth a transaction more often than this.
