@@ -1,11 +1,13 @@
 //! Looking at executions, and what a person can do to one.
 
+use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use engine::ids::{ExecutionId, Instance, NodeId, OwnerId, Seq};
 use engine::journal::Record;
 use engine::projection::{ExecutionSummary, NodeSummary};
-use engine::scheduler::event::Answer;
+use engine::scheduler::event::{Answer, Event};
 use engine::scheduler::{Execution, Rejected};
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
@@ -102,6 +104,8 @@ impl App {
             published: self.driver().published(id),
             progress: self.driver().progress(id),
             told_at: None,
+            printed: VecDeque::new(),
+            queue: VecDeque::new(),
             is_over: false,
         }
     }
@@ -214,26 +218,81 @@ pub struct Watch {
     published: Option<watch::Receiver<Published>>,
     progress: Option<broadcast::Receiver<ProgressNews>>,
     told_at: Option<Instant>,
+    /// Lines that arrived and are not in `queue` yet.
+    printed: VecDeque<ProgressNews>,
+    /// What is to be told next.
+    queue: VecDeque<WatchItem>,
     is_over: bool,
 }
 
 impl Watch {
     /// The next thing to hear. After [`WatchItem::Ended`] or [`WatchItem::Stalled`] there is none.
     pub async fn next(&mut self) -> Option<Result<WatchItem, StoreError>> {
-        while !self.is_over {
+        loop {
+            if let Some(item) = self.queue.pop_front() {
+                return Some(Ok(item));
+            }
+            if self.is_over {
+                return None;
+            }
+            self.gather();
+            // All that was on disk before these lines arrived is read by the next look.
+            let n_placeable = self.printed.len();
             match self.look().await {
-                Ok(Some(item)) => return Some(Ok(item)),
-                Ok(None) => {}
+                Ok(found) => {
+                    self.gather();
+                    self.order(found, n_placeable);
+                }
                 Err(error) => {
                     self.is_over = true;
                     return Some(Err(error));
                 }
             }
-            if let Some(item) = self.wait().await {
-                return Some(Ok(item));
+            if self.queue.is_empty() && self.printed.is_empty() {
+                self.wait().await;
             }
         }
-        None
+    }
+
+    /// Takes the lines that have arrived.
+    fn gather(&mut self) {
+        use broadcast::error::TryRecvError;
+        while let Some(progress) = &mut self.progress {
+            match progress.try_recv() {
+                Ok(news) => self.printed.push_back(news),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Closed) => self.progress = None,
+            }
+        }
+    }
+
+    /// Puts what was found on disk and what was printed in order: an attempt's lines come after
+    /// the record of its start and before that of its end. Lines beyond the first `n_placeable`
+    /// that are newer than what was found wait for the next look.
+    fn order(&mut self, found: Option<WatchItem>, n_placeable: usize) {
+        let records = match found {
+            Some(WatchItem::Records(records)) => records,
+            found => {
+                let n = if found.is_some() { self.printed.len() } else { n_placeable };
+                self.queue.extend(self.printed.drain(..n).map(WatchItem::Progress));
+                self.queue.extend(found);
+                return;
+            }
+        };
+        let last_at = records.last().map(|record| record.at);
+        let n_older = self.printed.iter().take_while(|news| Some(news.at) <= last_at).count();
+        let mut records = records.into_iter().peekable();
+        for news in self.printed.drain(..n_placeable.max(n_older)) {
+            let mut before = Vec::new();
+            while let Some(record) = records.next_if(|record| precedes(record, &news)) {
+                before.push(record);
+            }
+            self.queue.extend((!before.is_empty()).then_some(WatchItem::Records(before)));
+            self.queue.push_back(WatchItem::Progress(news));
+        }
+        let after: Vec<Record> = records.collect();
+        self.queue.extend((!after.is_empty()).then_some(WatchItem::Records(after)));
     }
 
     /// Looks at what is on disk.
@@ -282,7 +341,7 @@ impl Watch {
     }
 
     /// Waits until it is worth looking again.
-    async fn wait(&mut self) -> Option<WatchItem> {
+    async fn wait(&mut self) {
         let seen = self.seen;
         let is_driven_here = self.published.is_some();
         let published = async {
@@ -304,19 +363,26 @@ impl Watch {
             is_driven = published => {
                 if !is_driven {
                     self.published = None;
-                    self.progress = None;
                 }
-                None
             }
             news = progress => match news {
-                Ok(news) => Some(WatchItem::Progress(news)),
-                Err(broadcast::error::RecvError::Lagged(_)) => None,
-                Err(broadcast::error::RecvError::Closed) => {
-                    self.progress = None;
-                    None
-                }
+                Ok(news) => self.printed.push_back(news),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => self.progress = None,
             },
-            () = tokio::time::sleep(LOOK_EVERY), if !is_driven_here => None,
+            () = tokio::time::sleep(LOOK_EVERY), if !is_driven_here => {}
+        }
+    }
+}
+
+/// Whether a record is told before lines that were printed.
+fn precedes(record: &Record, news: &ProgressNews) -> bool {
+    match record.at.cmp(&news.at) {
+        Ordering::Less => true,
+        Ordering::Greater => false,
+        // Of one instant only a start is certain to come first.
+        Ordering::Equal => {
+            matches!(record.event, Event::ExecutionStarted(_) | Event::AttemptStarted(_))
         }
     }
 }
