@@ -21,7 +21,7 @@ use crate::exit;
 )]
 pub struct Cli {
     /// Where workflows, agents and executions are kept; by default the data folder of the user.
-    #[arg(long, global = true, value_name = "DIR", env = "CYANOTYPE_HOME")]
+    #[arg(long, global = true, value_name = "DIR", env = "CYANOTYPE_HOME", hide_env_values = true)]
     pub home: Option<PathBuf>,
     /// The workspace that workflows and executions belong to.
     #[arg(long, global = true, value_name = "NAME", default_value = DEFAULT_WORKSPACE)]
@@ -75,7 +75,7 @@ pub struct RunArgs {
     /// Use the agents of this file, for this execution only.
     #[arg(long, value_name = "FILE")]
     pub agents: Option<PathBuf>,
-    /// Agree to every command of the --agents file without being asked.
+    /// Agree to every command that this would run, without being asked.
     #[arg(long)]
     pub trust: bool,
     /// Run a workflow of the library as it stands, published or not.
@@ -175,6 +175,7 @@ pub enum Listed {
 /// Show an execution: its nodes, attempts, failures and output.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
+    /// The execution.
     #[arg(value_name = "EXECUTION")]
     pub execution: ExecutionId,
     /// Follow it until it ends or waits for a person; the exit code then says how it ended.
@@ -190,6 +191,7 @@ pub struct ShowArgs {
 /// Cancel an execution. What is running of it is stopped; what has ended stays.
 #[derive(Debug, Args)]
 pub struct CancelArgs {
+    /// The execution.
     #[arg(value_name = "EXECUTION")]
     pub execution: ExecutionId,
 }
@@ -197,6 +199,7 @@ pub struct CancelArgs {
 /// Continue an interrupted execution, and follow it; without an id all there are.
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
+    /// The execution.
     #[arg(value_name = "EXECUTION")]
     pub execution: Option<ExecutionId>,
     #[command(flatten)]
@@ -206,8 +209,10 @@ pub struct ResumeArgs {
 /// Say what is to become of a node whose last attempt was lost, and follow the execution.
 #[derive(Debug, Args)]
 pub struct DecideArgs {
+    /// The execution.
     #[arg(value_name = "EXECUTION")]
     pub execution: ExecutionId,
+    /// The id of its node.
     #[arg(value_name = "NODE")]
     pub node: String,
     /// Start another attempt, let the node fail, or complete it with an output.
@@ -261,6 +266,7 @@ pub enum AgentsCommand {
     },
     /// Show an agent.
     Show {
+        /// The agent.
         #[arg(value_name = "ID")]
         agent: String,
         #[command(flatten)]
@@ -268,6 +274,7 @@ pub enum AgentsCommand {
     },
     /// Remove an agent. Refused while a published workflow uses it.
     Remove {
+        /// The agent.
         #[arg(value_name = "ID")]
         agent: String,
     },
@@ -283,6 +290,7 @@ pub struct CheckArgs {
 /// Print a script that lets a shell complete commands and options.
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
+    /// The shell.
     #[arg(value_name = "SHELL")]
     pub shell: Shell,
 }

@@ -1,6 +1,6 @@
 //! The commands, one file each.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use engine::ids::WorkflowId;
 use runtime::app::{App, AppOptions};
@@ -9,6 +9,7 @@ use runtime::home::default_home;
 use crate::args::{Cli, ColorChoice, Command};
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::view::summary::shell_word;
 
 mod agents;
 mod cancel;
@@ -32,11 +33,14 @@ pub struct Context {
     pub workspace: String,
     /// When to use colour.
     pub color: ColorChoice,
+    /// How a person calls this program with the same data folder.
+    pub program: String,
 }
 
 /// Does what the command line says.
 pub async fn perform(cli: Cli) -> Result<Exit, CommandError> {
-    let context = Context { home: cli.home, workspace: cli.workspace, color: cli.color };
+    let program = program(cli.home.as_deref());
+    let context = Context { home: cli.home, workspace: cli.workspace, color: cli.color, program };
     if context.workspace.trim().is_empty() {
         return Err(CommandError::invalid("a workspace needs a name"));
     }
@@ -54,6 +58,16 @@ pub async fn perform(cli: Cli) -> Result<Exit, CommandError> {
         Command::Agents(args) => agents::agents(&context, args).await,
         Command::Check(args) => check::check(&context, args).await,
         Command::Completions(args) => Ok(completions::completions(args)),
+    }
+}
+
+/// The environment need not be repeated, an option does.
+fn program(home: Option<&Path>) -> String {
+    match home {
+        Some(home) if std::env::var_os("CYANOTYPE_HOME").is_none_or(|set| set != home) => {
+            format!("cyanotype --home {}", shell_word(&home.display().to_string()))
+        }
+        _ => "cyanotype".to_owned(),
     }
 }
 

@@ -7,7 +7,7 @@ use engine::ids::{ExecutionId, Seq};
 use engine::journal::Record;
 use engine::time::Timestamp;
 use runtime::app::App;
-use runtime::app::executions::WatchItem;
+use runtime::app::executions::{Watch, WatchItem};
 use runtime::driver::progress::ProgressNews;
 use runtime::driver::publish::Stalled;
 use runtime::store::error::StoreError;
@@ -50,20 +50,33 @@ pub struct Target {
     pub told: Seq,
 }
 
+/// How to follow.
+#[derive(Clone, Copy, Debug)]
+pub struct Following<'a> {
+    /// In which form what happens is told.
+    pub form: Form,
+    /// What an interrupt means.
+    pub on_interrupt: OnInterrupt,
+    /// How a person calls this program, for hints.
+    pub program: &'a str,
+}
+
 /// Follows the executions, and says how they ended; of several, the highest code.
 pub async fn follow(
     app: &App,
     targets: &[Target],
-    form: Form,
-    on_interrupt: OnInterrupt,
+    following: Following<'_>,
     interrupts: &mut Interrupts,
 ) -> Result<Exit, CommandError> {
+    let Following { form, on_interrupt, program } = following;
     let (news_sender, mut news) = mpsc::channel(64);
     let mut watched = Vec::with_capacity(targets.len());
     for (n, target) in targets.iter().enumerate() {
+        // First of all, so that no line is missed that its first attempts print.
+        let watch = app.watch(target.execution, Seq(0));
         let unstarted = app.unstarted(target.execution)?;
         watched.push(Watched { followed: Followed::new(unstarted), target: *target, over: None });
-        tokio::spawn(watch(app.clone(), target.execution, n, news_sender.clone()));
+        tokio::spawn(forward(watch, n, news_sender.clone()));
     }
     drop(news_sender);
     let naming = if targets.len() > 1 { Naming::Several } else { Naming::One };
@@ -73,7 +86,7 @@ pub async fn follow(
         let cancel_at = stop.cancel_at;
         tokio::select! {
             item = news.recv() => match item {
-                Some((n, item)) => screen.take(&mut watched[n], item)?,
+                Some((n, item)) => screen.take(app, &mut watched[n], item)?,
                 None => break,
             },
             interrupt = interrupts.next() => {
@@ -89,7 +102,7 @@ pub async fn follow(
     for cancel in stop.cancels {
         let _ = cancel.await;
     }
-    screen.finish(&watched)
+    screen.finish(&watched, program)
 }
 
 /// One execution on its way.
@@ -102,8 +115,7 @@ struct Watched {
 
 type News = (usize, Result<WatchItem, StoreError>);
 
-async fn watch(app: App, id: ExecutionId, n: usize, sender: mpsc::Sender<News>) {
-    let mut watch = app.watch(id, Seq(0));
+async fn forward(mut watch: Watch, n: usize, sender: mpsc::Sender<News>) {
     while let Some(item) = watch.next().await {
         if sender.send((n, item)).await.is_err() {
             return;
@@ -174,6 +186,7 @@ impl Screen {
 
     fn take(
         &mut self,
+        app: &App,
         watched: &mut Watched,
         item: Result<WatchItem, StoreError>,
     ) -> Result<(), CommandError> {
@@ -185,7 +198,11 @@ impl Screen {
                         self.tell(&watched.followed, record);
                     }
                 }
-                if watched.followed.waits_for_a_person() {
+                // An older wait may have been answered by a record that is still to be read.
+                let execution = &watched.followed.execution;
+                if watched.followed.waits_for_a_person()
+                    && app.execution(execution.id())?.0.seq == execution.seq()
+                {
                     watched.over = Some(None);
                 }
             }
@@ -233,7 +250,7 @@ impl Screen {
     }
 
     /// Says how each execution ended or stands.
-    fn finish(mut self, watched: &[Watched]) -> Result<Exit, CommandError> {
+    fn finish(mut self, watched: &[Watched], program: &str) -> Result<Exit, CommandError> {
         let is_live = match &mut self.canvas {
             Some(canvas) => canvas.clear(&mut self.out).is_ok(),
             None => false,
@@ -247,7 +264,7 @@ impl Screen {
                     if is_live {
                         self.stand(followed, terminal.style);
                     }
-                    self.out.line(&summary(followed, now(), terminal.style));
+                    self.out.line(&summary(followed, now(), terminal.style, program));
                 }
             }
             exit = exit.max(followed.exit());

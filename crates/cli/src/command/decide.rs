@@ -9,7 +9,7 @@ use crate::args::{DecideArgs, Decision};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::files;
-use crate::follow::{OnInterrupt, Target, follow};
+use crate::follow::{Following, OnInterrupt, Target, follow};
 use crate::output::Form;
 use crate::signals::Interrupts;
 
@@ -17,6 +17,8 @@ use crate::signals::Interrupts;
 pub async fn decide(context: &Context, args: DecideArgs) -> Result<Exit, CommandError> {
     let form = Form::chosen(&args.json, context.color);
     let answer = answer(&args)?;
+    let following =
+        Following { form, on_interrupt: OnInterrupt::Cancel, program: &context.program };
     let app = context.open().await?;
     let mut interrupts = Interrupts::listen();
     let execution = args.execution;
@@ -24,7 +26,7 @@ pub async fn decide(context: &Context, args: DecideArgs) -> Result<Exit, Command
         let told = app.execution(execution)?.0.seq;
         app.decide(execution, NodeId::from(args.node.as_str()), answer).await?;
         let targets = [Target { execution, told }];
-        follow(&app, &targets, form, OnInterrupt::Cancel, &mut interrupts).await
+        follow(&app, &targets, following, &mut interrupts).await
     };
     let exit = exit.await;
     app.close().await;

@@ -1,8 +1,8 @@
 //! `list`: executions, workflows and blueprints.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use engine::ids::WorkflowId;
+use engine::ids::{ExecutionId, WorkflowId};
 use engine::projection::{ExecutionStatus, ExecutionSummary};
 use engine::time::Timestamp;
 use engine::value::{Object, Value};
@@ -64,15 +64,23 @@ fn executions(
     let has_more = found.len() > args.limit || from.is_some();
     found.truncate(args.limit);
     let names = names(app, context)?;
+    let interrupted: BTreeSet<ExecutionId> =
+        app.interrupted(None)?.into_iter().map(|found| found.execution).collect();
+    let standing = |summary: &ExecutionSummary| match interrupted.contains(&summary.id) {
+        true => Standing::Interrupted,
+        false => Standing::AsItSays,
+    };
     let mut out = Stdout::new();
     match form {
-        Form::Json => found.iter().for_each(|summary| out.json(&execution_line(summary))),
+        Form::Json => {
+            found.iter().for_each(|summary| out.json(&execution_line(summary, standing(summary))))
+        }
         Form::Text(terminal) => {
             if found.is_empty() {
                 out.line("no executions; start one with `cyanotype run FILE`");
             }
             for summary in &found {
-                out.line(&execution_text(summary, &names, terminal.style));
+                out.line(&execution_text(summary, standing(summary), &names, terminal.style));
             }
             if has_more {
                 out.line(&format!("… only the last {} are shown; see --limit", args.limit));
@@ -99,8 +107,17 @@ fn names(app: &App, context: &Context) -> Result<BTreeMap<WorkflowId, String>, C
     Ok(all.map(|header| (header.id, title(&header).to_owned())).collect())
 }
 
+/// Whether anybody drives an execution that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    AsItSays,
+    /// The process that drove it is gone.
+    Interrupted,
+}
+
 fn execution_text(
     summary: &ExecutionSummary,
+    standing: Standing,
     names: &BTreeMap<WorkflowId, String>,
     style: Style,
 ) -> String {
@@ -109,6 +126,7 @@ fn execution_text(
         (ExecutionStatus::Failed, _) => ("failed", Ink::Bad),
         (ExecutionStatus::Cancelled, _) => ("cancelled", Ink::Quiet),
         (_, Some(reason)) if reason.needs_a_person() => ("waits for you", Ink::Attention),
+        _ if standing == Standing::Interrupted => ("interrupted", Ink::Attention),
         (_, Some(_)) => ("waiting", Ink::Attention),
         (status, None) => (status.as_str(), Ink::Active),
     };
@@ -130,7 +148,7 @@ fn execution_text(
     )
 }
 
-fn execution_line(summary: &ExecutionSummary) -> Value {
+fn execution_line(summary: &ExecutionSummary, standing: Standing) -> Value {
     let mut line = Object::new();
     line.insert("type", "execution");
     line.insert("executionId", summary.id.to_string());
@@ -142,6 +160,9 @@ fn execution_line(summary: &ExecutionSummary) -> Value {
     line.insert("status", summary.status.as_str());
     if let Some(reason) = summary.waiting_for {
         line.insert("waitingFor", reason.as_str());
+    }
+    if standing == Standing::Interrupted {
+        line.insert("interrupted", true);
     }
     line.insert("startedAt", summary.started_at.to_rfc3339());
     if let Some(at) = summary.ended_at {

@@ -7,13 +7,15 @@ use super::Context;
 use crate::args::ResumeArgs;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::follow::{OnInterrupt, Target, follow};
+use crate::follow::{Following, OnInterrupt, Target, follow};
 use crate::output::{Form, Stdout};
 use crate::signals::Interrupts;
 
 /// See [`ResumeArgs`].
 pub async fn resume(context: &Context, args: ResumeArgs) -> Result<Exit, CommandError> {
     let form = Form::chosen(&args.json, context.color);
+    let following =
+        Following { form, on_interrupt: OnInterrupt::Cancel, program: &context.program };
     let app = context.open().await?;
     let mut interrupts = Interrupts::listen();
     let exit = match targets(&app, args.execution).await {
@@ -23,7 +25,7 @@ pub async fn resume(context: &Context, args: ResumeArgs) -> Result<Exit, Command
             }
             Ok(Exit::Completed)
         }
-        Ok(targets) => follow(&app, &targets, form, OnInterrupt::Cancel, &mut interrupts).await,
+        Ok(targets) => follow(&app, &targets, following, &mut interrupts).await,
         Err(error) => Err(error),
     };
     app.close().await;

@@ -19,7 +19,7 @@ use crate::consent::{Asking, require};
 use crate::error::{CommandError, chain};
 use crate::exit::Exit;
 use crate::files;
-use crate::follow::{OnInterrupt, Target, follow};
+use crate::follow::{Following, OnInterrupt, Target, follow};
 use crate::output::{Form, notice};
 use crate::signals::Interrupts;
 
@@ -29,6 +29,8 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<Exit, CommandError>
     let what = What::named(&args)?;
     let input = args.input.input.as_deref().map(files::value).transpose()?;
     let own = args.agents.as_deref().map(own_agents).transpose()?;
+    let following =
+        Following { form, on_interrupt: OnInterrupt::Cancel, program: &context.program };
     let app = context.open().await?;
     let mut interrupts = Interrupts::listen();
     let job = Job { context, args: &args, what, input, own };
@@ -39,7 +41,7 @@ pub async fn run(context: &Context, args: RunArgs) -> Result<Exit, CommandError>
                 app.resume(Some(started.execution)).await?;
             }
             let targets = [Target { execution: started.execution, told: Seq(0) }];
-            follow(&app, &targets, form, OnInterrupt::Cancel, &mut interrupts).await
+            follow(&app, &targets, following, &mut interrupts).await
         }
         Err(error) => Err(error),
     };

@@ -10,7 +10,7 @@ use super::list::instant;
 use crate::args::ShowArgs;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::follow::{OnInterrupt, Target, follow, now};
+use crate::follow::{Following, OnInterrupt, Target, follow, now};
 use crate::followed::Followed;
 use crate::output::{Form, Stdout};
 use crate::signals::Interrupts;
@@ -28,24 +28,26 @@ const NODE_OUTPUT_CHARS_MAX: usize = 160;
 /// See [`ShowArgs`].
 pub async fn show(context: &Context, args: ShowArgs) -> Result<Exit, CommandError> {
     let form = Form::chosen(&args.json, context.color);
+    let following =
+        Following { form, on_interrupt: OnInterrupt::StopLooking, program: &context.program };
     let app = context.open().await?;
     let exit = if args.watch {
         let mut interrupts = Interrupts::listen();
         let targets = [Target { execution: args.execution, told: Seq(0) }];
-        follow(&app, &targets, form, OnInterrupt::StopLooking, &mut interrupts).await
+        follow(&app, &targets, following, &mut interrupts).await
     } else {
-        print(&app, &args, form)
+        print(&app, &args, following)
     };
     app.close().await;
     exit
 }
 
-fn print(app: &App, args: &ShowArgs, form: Form) -> Result<Exit, CommandError> {
+fn print(app: &App, args: &ShowArgs, following: Following<'_>) -> Result<Exit, CommandError> {
     let loaded = app.journal(args.execution)?;
     let mut followed = Followed::new(app.unstarted(args.execution)?);
     loaded.records.iter().for_each(|record| followed.absorb(record));
     let mut out = Stdout::new();
-    match (&args.blob, form) {
+    match (&args.blob, following.form) {
         (Some(digest), _) => {
             let digest: Digest =
                 digest.parse().map_err(|error| CommandError::invalid(format!("{error}")))?;
@@ -56,7 +58,9 @@ fn print(app: &App, args: &ShowArgs, form: Form) -> Result<Exit, CommandError> {
             out.line(payload.text());
         }
         (None, Form::Json) => out.json(&result(&followed)),
-        (None, Form::Text(terminal)) => out.line(&detail(&followed, terminal.style)),
+        (None, Form::Text(terminal)) => {
+            out.line(&detail(&followed, terminal.style, following.program));
+        }
     }
     Ok(Exit::Completed)
 }
@@ -71,7 +75,7 @@ fn payloads(followed: &Followed) -> impl Iterator<Item = Payload> + '_ {
     own.chain(execution.output().cloned()).chain(nodes)
 }
 
-fn detail(followed: &Followed, style: Style) -> String {
+fn detail(followed: &Followed, style: Style, program: &str) -> String {
     let execution = &followed.execution;
     let mut parts = vec![origin(followed)];
     let mut nodes = style.paint(Ink::Bold, "Nodes");
@@ -83,7 +87,7 @@ fn detail(followed: &Followed, style: Style) -> String {
         let head = style.paint(Ink::Bold, "Input");
         parts.push(format!("{head}\n{}", value(&started.input, "input")));
     }
-    parts.push(summary(followed, now(), style));
+    parts.push(summary(followed, now(), style, program));
     parts.join("\n\n")
 }
 

@@ -58,7 +58,7 @@ fn stamp(followed: &Followed, at: Timestamp, naming: Naming) -> String {
 fn execution_words(followed: &Followed, told: &Announcement) -> String {
     match told.kind {
         AnnouncementKind::WorkflowStarted => {
-            format!("execution {} of {:?} started", told.execution, followed.title())
+            format!("execution {} of \"{}\" started", told.execution, followed.title())
         }
         _ => format!("execution {}", followed.status_words()),
     }

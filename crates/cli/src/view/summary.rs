@@ -19,7 +19,7 @@ pub const PRINTED_BYTES_MAX: u64 = 16 * 1024;
 const FAILURES_MAX: usize = 20;
 
 /// How an execution ended or why it stands still, its failures, and its output.
-pub fn summary(followed: &Followed, now: Timestamp, style: Style) -> String {
+pub fn summary(followed: &Followed, now: Timestamp, style: Style, program: &str) -> String {
     let mut parts = vec![headline(followed, now, style)];
     parts.extend(failures(followed, style));
     parts.extend(error(followed, style));
@@ -28,7 +28,7 @@ pub fn summary(followed: &Followed, now: Timestamp, style: Style) -> String {
     }
     parts.extend(followed.note().map(|note| format!("Note: {}", one_line(note))));
     if !followed.has_ended() {
-        parts.push(what_to_do(followed, style));
+        parts.push(what_to_do(followed, style, program));
     }
     parts.join("\n\n")
 }
@@ -59,11 +59,11 @@ fn readable(value: &Value) -> String {
 }
 
 /// How to go on with an execution that has not ended.
-pub fn what_to_do(followed: &Followed, style: Style) -> String {
+fn what_to_do(followed: &Followed, style: Style, program: &str) -> String {
     let id = followed.execution.id();
     if !followed.waits_for_a_person() {
         let head = style.paint(Ink::Attention, "It was left as it is.");
-        return format!("{head} Continue it with:\n  cyanotype resume {id}");
+        return format!("{head} Continue it with:\n  {program} resume {id}");
     }
     let waiting = followed.execution.plan().node_indices().filter(|idx| waits(followed, *idx));
     let waiting: Vec<String> = waiting
@@ -73,9 +73,9 @@ pub fn what_to_do(followed: &Followed, style: Style) -> String {
             format!(
                 "{} was running attempt {lost} when its process ended, and nobody knows how far it \
                  came. Look, then say what is to become of it:\n  \
-                 cyanotype decide {id} {node} retry\n  \
-                 cyanotype decide {id} {node} complete --output JSON\n  \
-                 cyanotype decide {id} {node} fail",
+                 {program} decide {id} {node} retry\n  \
+                 {program} decide {id} {node} complete --output JSON\n  \
+                 {program} decide {id} {node} fail",
                 followed.labels.at(idx),
                 node = shell_word(node.id.as_str()),
             )
