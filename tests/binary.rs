@@ -4,10 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The `cyanotype` of this checkout, with the profile that these tests have.
+/// The `cyanotype` of this checkout, with the profile that these tests have; or the one that
+/// `CYANOTYPE_BINARY` names, to test a binary that was built elsewhere.
 pub fn path() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
+        if let Some(named) = std::env::var_os("CYANOTYPE_BINARY") {
+            return PathBuf::from(named);
+        }
         // Beside this test: <target>/<profile>/deps/acceptance-….
         let tests = std::env::current_exe().expect("a test knows where it is");
         let profile = tests.ancestors().nth(2).expect("tests lie in <profile>/deps");

@@ -4,6 +4,6 @@ mod joins;
 mod json_test_suite;
 mod naughty_strings;
 mod processes;
-mod real_files;
+pub mod real_files;
 mod recovery;
 mod retry_cancel;

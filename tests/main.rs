@@ -2,6 +2,7 @@
 
 mod binary;
 mod blueprints;
+mod cli;
 mod crashes;
 mod definition_format;
 mod field;

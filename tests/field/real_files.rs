@@ -15,7 +15,7 @@ use engine::value::Value;
 use crate::definition_format::{assert_valid, validator};
 
 /// The files below a folder of real files, by name; `None`, with a word about it, if there are none.
-fn real_files(folder: &str) -> Option<BTreeMap<String, Vec<u8>>> {
+pub fn real_files(folder: &str) -> Option<BTreeMap<String, Vec<u8>>> {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/real");
     let root = std::env::var_os("CYANOTYPE_REAL_FILES").map_or_else(default, PathBuf::from);
     let Ok(entries) = fs::read_dir(root.join(folder)) else {

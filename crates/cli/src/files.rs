@@ -58,7 +58,7 @@ mod tests {
         let value = value(r#"{"id": 123456789012345678901234567890}"#).unwrap();
         assert_eq!(value.to_json(), r#"{"id":123456789012345678901234567890}"#);
         let error = super::value("{\n \"a\": 1,\n}").unwrap_err();
-        assert!(error.message.starts_with("the argument: line 3"), "{}", error.message);
+        assert!(error.message.starts_with("the argument: line 2, column 8"), "{}", error.message);
         let error = super::value("@no/such/file").unwrap_err();
         assert!(error.message.contains("no/such/file"), "{}", error.message);
     }
