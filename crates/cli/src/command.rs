@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use engine::ids::WorkflowId;
 use runtime::app::{App, AppOptions};
 use runtime::home::default_home;
+use runtime::logging;
 
 use crate::args::{Cli, ColorChoice, Command};
 use crate::error::CommandError;
@@ -74,7 +75,10 @@ fn program(home: Option<&Path>) -> String {
 impl Context {
     /// Opens the data folder, and puts into its library what the program brings along.
     pub async fn open(&self) -> Result<App, CommandError> {
-        let app = App::open(AppOptions::new(self.home()?)).await?;
+        let home = self.home()?;
+        let app = App::open(AppOptions::new(&home)).await?;
+        // What is done does not depend on what is logged of it.
+        let _ = logging::start(&home);
         app.unload_shipped().await?;
         Ok(app)
     }

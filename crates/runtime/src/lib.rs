@@ -8,6 +8,7 @@ pub mod driver;
 pub mod exchange;
 pub mod home;
 pub mod library;
+pub mod logging;
 pub mod preflight;
 pub mod roster;
 pub mod runner;

@@ -1,6 +1,8 @@
 //! Structured log entries of what happens to executions, in the fields that operators know.
 
+use engine::ids::Instance;
 use engine::journal::Record;
+use engine::plan::Work;
 use engine::scheduler::Execution;
 use engine::scheduler::event::Event;
 
@@ -14,11 +16,12 @@ pub(super) fn record(execution: &Execution, record: &Record) {
         ),
         Event::AttemptStarted(e) => tracing::debug!(
             component = "driver", action = "invoke_node", executionId = %id,
-            nodeId = %e.instance, attempt = e.attempt
+            nodeId = %e.instance, agentId = agent_of(execution, &e.instance), attempt = e.attempt
         ),
         Event::AttemptFailed(e) => tracing::warn!(
             component = "driver", action = "attempt_failed", executionId = %id,
-            nodeId = %e.instance, attempt = e.attempt, error = %e.failure.message,
+            nodeId = %e.instance, agentId = agent_of(execution, &e.instance), attempt = e.attempt,
+            error = %e.failure.message,
             class = e.failure.class.as_str()
         ),
         Event::RetryScheduled(e) => {
@@ -28,7 +31,8 @@ pub(super) fn record(execution: &Execution, record: &Record) {
                 .and_then(|idx| execution.node_failure(idx));
             tracing::warn!(
                 component = "driver", action = "retry_node", executionId = %id,
-                nodeId = %e.instance, retryCount = e.retry,
+                nodeId = %e.instance, agentId = agent_of(execution, &e.instance),
+                retryCount = e.retry,
                 error = failure.map(|failure| failure.message.as_str()),
                 nextRetryDelay = e.due.ms_since(record.at) as f64 / 1000.0
             );
@@ -65,5 +69,13 @@ pub(super) fn record(execution: &Execution, record: &Record) {
         | Event::NodeCompleted(_)
         | Event::NodesCancelled(_)
         | Event::LateReport(_) => {}
+    }
+}
+
+fn agent_of<'a>(execution: &'a Execution, instance: &Instance) -> Option<&'a str> {
+    let plan = execution.plan();
+    match &plan.node(plan.node_idx(&instance.node)?).work {
+        Work::Agent(id) => Some(id.as_str()),
+        Work::Transform => None,
     }
 }
