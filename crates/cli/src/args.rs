@@ -12,6 +12,7 @@ use crate::exit;
 #[derive(Debug, Parser)]
 #[command(
     name = "cyanotype",
+    bin_name = "cyanotype",
     version,
     after_help = exit::TABLE,
     subcommand_required = true,
