@@ -38,7 +38,7 @@ impl Checkpoints {
         self.idle_from
     }
 
-    /// Cuts the log if it has grown too long. SQLite itself writes it back every 1,000 pages but
+    /// Cuts the log if it has grown too long. SQLite itself writes it back every 2,000 pages but
     /// begins it anew only when no reader uses it, and never makes the file shorter.
     pub(super) fn after_commit(&mut self, conn: &Connection) {
         let now = Instant::now();

@@ -9,6 +9,7 @@ use crate::store::error::StoreError;
 use crate::store::{Store, execution_table};
 
 pub(super) const CREATE: &str = "
+-- Not WITHOUT ROWID, for the same reason as the records.
 CREATE TABLE node_result (
     execution   INTEGER NOT NULL REFERENCES execution (key) ON DELETE CASCADE,
     node        TEXT NOT NULL,
@@ -24,8 +25,8 @@ CREATE TABLE node_result (
     started_ms  INTEGER,
     ended_ms    INTEGER,
     decided_seq INTEGER,
-    PRIMARY KEY (execution, node, iteration, epoch)
-) STRICT, WITHOUT ROWID;
+    UNIQUE (execution, node, iteration, epoch)
+) STRICT;
 ";
 
 /// The column `iteration` of an instance.

@@ -223,7 +223,7 @@ fn connect(database: &Path, is_new: bool) -> rusqlite::Result<Connection> {
     // Only macOS has it: there, nothing else reaches the disk itself.
     conn.pragma_update(None, "fullfsync", true)?;
     conn.pragma_update(None, "foreign_keys", true)?;
-    conn.pragma_update(None, "wal_autocheckpoint", 1_000)?;
+    conn.pragma_update(None, "wal_autocheckpoint", 2_000)?;
     conn.pragma_update(None, "cache_size", -16_384)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.set_prepared_statement_cache_capacity(128);

@@ -10,14 +10,17 @@ use crate::store::error::StoreError;
 use crate::store::{Store, blob_table, execution_table};
 
 pub(super) const CREATE: &str = "
+-- Not WITHOUT ROWID: rows of many executions then lie side by side in the order in which they are
+-- written, so that a transaction changes few pages, and a body of some KiB needs no page of its own.
 CREATE TABLE record (
+    key       INTEGER PRIMARY KEY,
     execution INTEGER NOT NULL REFERENCES execution (key) ON DELETE CASCADE,
     seq       INTEGER NOT NULL,
     at_ms     INTEGER NOT NULL,
     kind      TEXT NOT NULL,
     body      TEXT NOT NULL,
-    PRIMARY KEY (execution, seq)
-) STRICT, WITHOUT ROWID;
+    UNIQUE (execution, seq)
+) STRICT;
 ";
 
 /// A record as it is stored, with the texts that stand beside it.
